@@ -1,0 +1,3 @@
+//! twinlog: the program.
+
+fn main() {}

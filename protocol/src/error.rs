@@ -1,0 +1,69 @@
+//! What can be wrong with bytes from outside.
+
+/// A fault in bytes from a peer or a file: what was being read, where, and what was wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The bytes end before the field does.
+    #[error("{field} at byte {at} needs {wanted} bytes, {left} are left")]
+    Truncated {
+        /// The field being read.
+        field: &'static str,
+        /// Position from the start of the buffer.
+        at: usize,
+        /// Bytes that the field needs.
+        wanted: usize,
+        /// Bytes that are there.
+        left: usize,
+    },
+    /// A length or count that cannot be true: negative where that has no meaning, or more than the frame can hold.
+    #[error("{field} at byte {at} names the length {length}, {left} bytes are left")]
+    LyingLength {
+        /// The field being read.
+        field: &'static str,
+        /// Position from the start of the buffer.
+        at: usize,
+        /// The length or element count as the wire names it.
+        length: i64,
+        /// Bytes that are there.
+        left: usize,
+    },
+    /// A variable-length integer longer than its type allows.
+    #[error("{field} at byte {at} is a varint of more than {limit} bytes")]
+    LongVarint {
+        /// The field being read.
+        field: &'static str,
+        /// Position from the start of the buffer.
+        at: usize,
+        /// Bytes that the type allows.
+        limit: usize,
+    },
+    /// A value that its field cannot have.
+    #[error("{field} at byte {at} is {value}: {reason}")]
+    BadValue {
+        /// The field being read.
+        field: &'static str,
+        /// Position from the start of the buffer.
+        at: usize,
+        /// The value as read.
+        value: i64,
+        /// What the field may be.
+        reason: &'static str,
+    },
+    /// Bytes that stay after the last field.
+    #[error("{left} bytes are left after the last field of {what}")]
+    TrailingBytes {
+        /// The structure that ended.
+        what: &'static str,
+        /// Bytes after its end.
+        left: usize,
+    },
+    /// The message crate, or a codec, refused the bytes.
+    #[error("{what}: {reason}")]
+    Refused {
+        /// The structure being read.
+        what: &'static str,
+        /// The reason in the refusing crate's words.
+        reason: String,
+    },
+}

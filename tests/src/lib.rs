@@ -1,0 +1,1 @@
+//! Real brokers, judges and models that the tests share.
