@@ -58,6 +58,25 @@ pub enum DecodeError {
         /// Bytes after its end.
         left: usize,
     },
+    /// A frame whose length prefix is negative or above the limit.
+    #[error(
+        "the length prefix of the frame is {length}, at most {limit} bytes are taken: is this a Kafka listener of \
+         the right security protocol?"
+    )]
+    FrameLength {
+        /// The prefix as read.
+        length: i64,
+        /// The longest frame to take, in bytes.
+        limit: usize,
+    },
+    /// An answer that belongs to another request than the oldest one without an answer.
+    #[error("the answer carries correlation id {found}, the request had {expected}")]
+    Correlation {
+        /// The correlation id of the request.
+        expected: i32,
+        /// The correlation id of the answer.
+        found: i32,
+    },
     /// The message crate, or a codec, refused the bytes.
     #[error("{what}: {reason}")]
     Refused {

@@ -5,5 +5,11 @@
 
 pub mod cursor;
 mod error;
+mod error_code;
+pub mod frame;
+pub mod header;
+pub mod message;
+pub mod versions;
 
 pub use error::DecodeError;
+pub use error_code::{ErrorCode, Retry};
