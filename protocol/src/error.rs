@@ -86,3 +86,39 @@ pub enum DecodeError {
         reason: String,
     },
 }
+
+/// A message that cannot be written as asked: a fault of the caller's or of a limit of the format, not of a peer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// A field longer than its length can say.
+    #[error("{field} is {length} bytes or elements long, the format ends at {limit}")]
+    TooLong {
+        /// The field being written.
+        field: &'static str,
+        /// Its length.
+        length: usize,
+        /// The most that fits.
+        limit: usize,
+    },
+    /// A version that this codec does not write.
+    #[error("{api} version {version} is not written here: versions {first} to {last} are")]
+    UnknownVersion {
+        /// The kind of request.
+        api: &'static str,
+        /// The version asked for.
+        version: i16,
+        /// First version written.
+        first: i16,
+        /// Last version written.
+        last: i16,
+    },
+    /// Values that do not go together.
+    #[error("{what}: {reason}")]
+    Invalid {
+        /// What was to be written.
+        what: &'static str,
+        /// Why it cannot be.
+        reason: String,
+    },
+}

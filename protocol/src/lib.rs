@@ -3,13 +3,22 @@
 //! Nothing here may panic on bytes from outside or allocate by a length that the wire names: every length is
 //! compared with what is left of the frame first.
 
+pub mod batch;
 pub mod cursor;
 mod error;
 mod error_code;
+pub mod fetch;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod header;
 pub mod message;
+mod primitives;
+pub mod produce;
+pub mod record;
+mod shared_fields;
 pub mod versions;
 
-pub use error::DecodeError;
+pub use error::{DecodeError, EncodeError};
 pub use error_code::{ErrorCode, Retry};
+pub use shared_fields::{NodeEndpoint, TopicRef};
