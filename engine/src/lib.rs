@@ -1,1 +1,5 @@
 //! The embeddable replicator.
+
+pub mod clock;
+pub mod io;
+pub mod machine;

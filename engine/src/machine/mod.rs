@@ -1,0 +1,3 @@
+//! Decisions as pure state machines: no clock, no socket, no randomness; time and chance are arguments.
+
+pub mod backoff;
