@@ -3,33 +3,9 @@
 //! Takes what Kafka's clients take (`ClientUtils.parseAndValidateAddresses`): blanks, empty entries, a protocol
 //! prefix that says nothing, IPv6 with or without brackets. Names every bad entry, not only the first.
 
-use std::{fmt, net::Ipv6Addr};
+use std::net::Ipv6Addr;
 
-/// One broker address as typed or as a broker advertises it; the name may stand for several IP addresses.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct HostPort {
-    /// Name or IP address in lower case; IPv6 without brackets, its zone after `%`.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
-}
-
-impl HostPort {
-    /// Puts host and port together, the host in lower case.
-    pub fn new(host: &str, port: u16) -> Self {
-        HostPort { host: host.to_ascii_lowercase(), port }
-    }
-}
-
-impl fmt::Display for HostPort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
-    }
-}
+pub use crate::machine::metadata::HostPort;
 
 /// What `bootstrap.servers` says.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::{fmt, io, net::SocketAddr, time::Duration};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpStream, lookup_host};
 
-use super::bootstrap::HostPort;
+use crate::machine::metadata::HostPort;
 
 /// A peer that vanished without a word is noticed by the kernel even while no request waits.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);

@@ -2,4 +2,14 @@
 //! [`crate::machine`].
 
 pub mod bootstrap;
+pub mod cluster;
+pub mod connection;
 pub mod dial;
+pub mod error;
+mod handshake;
+mod link;
+mod pool;
+mod reader;
+mod single_flight;
+mod throttle;
+mod writer;

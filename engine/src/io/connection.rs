@@ -1,0 +1,259 @@
+//! One connection to a broker: requests go out in call order, answers come back in the same order.
+//!
+//! A task owns the socket: it writes, reads and watches the time. The first thing that goes wrong ends the
+//! connection for all who wait on it; a new one is somebody else's business ([`super::cluster`]). The task ends
+//! by itself when the last handle is gone and the last answer is in.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Semaphore,
+    time::{Instant, sleep_until},
+};
+use twinlog_protocol::{
+    DecodeError, frame,
+    message::{Request, decode_frame, encode_frame},
+    versions::{Api, Unsupported},
+};
+
+pub use super::link::{Expects, Frame, Pending};
+use super::{
+    error::{CallError, ConnectionError, Fault, Peer},
+    handshake::{self, BrokerVersions},
+    link::Link,
+    reader, throttle, writer,
+};
+
+/// Limits of a connection.
+#[derive(Debug, Clone)]
+pub struct ConnectionOptions {
+    /// The name that brokers show in logs and quotas.
+    pub client_id: Arc<str>,
+    /// The longest answer to take, in bytes.
+    pub answer_bytes_max: usize,
+    /// The most requests under way at once.
+    pub requests_max: usize,
+    /// How long ApiVersions may take.
+    pub handshake_timeout: Duration,
+    /// How long an unused connection is kept. Brokers close at 10 minutes (`connections.max.idle.ms`); to be
+    /// earlier means that no request crosses their closing.
+    pub idle_max: Duration,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        ConnectionOptions {
+            client_id: Arc::from("twinlog"),
+            answer_bytes_max: frame::ANSWER_BYTES_MAX,
+            requests_max: 256,
+            handshake_timeout: Duration::from_secs(10),
+            idle_max: Duration::from_secs(9 * 60),
+        }
+    }
+}
+
+/// A handle to a connection; clones share it.
+#[derive(Clone)]
+pub struct Connection {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    link: Arc<Link>,
+    room: Arc<Semaphore>,
+    options: ConnectionOptions,
+    versions: OnceLock<BrokerVersions>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.link.give_up();
+    }
+}
+
+impl Connection {
+    /// Takes over an open stream and asks the broker which versions it speaks. Must be called within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] when the broker closes, is silent too long, or answers something that is not Kafka's.
+    pub async fn open(
+        reading: impl AsyncRead + Send + Unpin + 'static,
+        writing: impl AsyncWrite + Send + Unpin + 'static,
+        peer: Arc<Peer>,
+        options: ConnectionOptions,
+    ) -> Result<Self, ConnectionError> {
+        let connection = Self::start(reading, writing, peer, options);
+        let versions = handshake::api_versions(&connection).await?;
+        connection.handle.versions.get_or_init(|| versions);
+        Ok(connection)
+    }
+
+    /// Takes over an open stream without a word to the broker.
+    pub(super) fn start(
+        reading: impl AsyncRead + Send + Unpin + 'static,
+        writing: impl AsyncWrite + Send + Unpin + 'static,
+        peer: Arc<Peer>,
+        options: ConnectionOptions,
+    ) -> Self {
+        let link = Arc::new(Link::new(peer, options.idle_max));
+        let room = Arc::new(Semaphore::new(options.requests_max));
+        tokio::spawn(run(Arc::clone(&link), reading, writing, options.answer_bytes_max));
+        Connection { handle: Arc::new(Handle { link, room, options, versions: OnceLock::new() }) }
+    }
+
+    /// The broker at the other end.
+    pub fn peer(&self) -> &Arc<Peer> {
+        &self.handle.link.peer
+    }
+
+    /// The client id that requests on this connection carry.
+    pub fn client_id(&self) -> &str {
+        &self.handle.options.client_id
+    }
+
+    pub(super) fn options(&self) -> &ConnectionOptions {
+        &self.handle.options
+    }
+
+    /// Whether it takes requests.
+    pub fn is_open(&self) -> bool {
+        self.handle.link.is_open()
+    }
+
+    /// The version to speak of this API: the highest that the broker and we know.
+    ///
+    /// # Errors
+    /// [`Unsupported`] when there is none in common.
+    pub fn version(&self, api: Api) -> Result<i16, Unsupported> {
+        self.handle.versions.get().map_or_else(|| Err(Unsupported::unlisted(api)), |known| known.version(api))
+    }
+
+    /// Puts a request at the end of the queue, at once; requests go out in the order of these calls. `build` makes
+    /// the whole frame, length prefix first, from the correlation id.
+    ///
+    /// # Errors
+    /// [`CallError::Connection`] when the connection has ended, was given up or has no room
+    /// ([`Fault::Full`]), and what `build` fails with. Nothing is sent then.
+    pub fn submit<E>(
+        &self,
+        expects: Expects,
+        build: impl FnOnce(i32) -> Result<Frame, E>,
+    ) -> Result<Pending, CallError>
+    where
+        CallError: From<E>,
+    {
+        let link = &self.handle.link;
+        let Ok(room) = Arc::clone(&self.handle.room).try_acquire_owned() else {
+            let limit = self.handle.options.requests_max;
+            return Err(link.error(Arc::new(Fault::Full { limit }), false).into());
+        };
+        link.submit(expects, room, build)
+    }
+
+    /// Asks in the highest common version and waits for the answer, first for room if there is none. Waits longer
+    /// than `timeout` only for room and while the broker throttles us.
+    ///
+    /// # Errors
+    /// [`CallError`]; error codes in the answer are the caller's.
+    pub async fn call<R: Request>(&self, request: &R, timeout: Duration) -> Result<R::Response, CallError> {
+        let version = self
+            .version(R::API)
+            .map_err(|unsupported| CallError::Unsupported { peer: Arc::clone(self.peer()), unsupported })?;
+        self.call_in(request, version, timeout).await
+    }
+
+    /// [`Self::call`] in a version that the caller chose with [`Self::version`].
+    ///
+    /// # Errors
+    /// [`CallError`]; error codes in the answer are the caller's.
+    pub async fn call_in<R: Request>(
+        &self,
+        request: &R,
+        version: i16,
+        timeout: Duration,
+    ) -> Result<R::Response, CallError> {
+        let room = Arc::clone(&self.handle.room);
+        let room = room.acquire_owned().await.expect("the semaphore is never closed");
+        let pending = self.handle.link.submit(Expects { api: R::API, timeout }, room, |correlation_id| {
+            let frame = encode_frame(request, version, correlation_id, self.client_id())?;
+            Ok::<Frame, CallError>(Box::new(frame))
+        })?;
+        let correlation_id = pending.correlation_id();
+        let frame = pending.await?;
+        let throttle_ms = throttle::throttle_time_ms(R::API, version, correlation_id, &frame);
+        match decode_frame::<R>(frame, version, correlation_id) {
+            Ok(response) => {
+                self.throttle(throttle_ms);
+                Ok(response)
+            }
+            Err(error) => Err(self.undecodable(R::API, error).into()),
+        }
+    }
+
+    /// Obeys the throttle time of an answer: nothing more is sent before it is over (KIP-219). [`Self::call`] does
+    /// so by itself.
+    pub fn throttle(&self, throttle_time_ms: i32) {
+        if let Some(pause) = throttle::pause(throttle_time_ms) {
+            self.handle.link.mute(Instant::now() + pause);
+        }
+    }
+
+    /// Ends the connection because an answer on it cannot be read: a peer that lies about one length is not
+    /// trusted with the next. Gives the error to hand on; the request is in doubt.
+    pub fn undecodable(&self, api: Api, error: DecodeError) -> ConnectionError {
+        self.end(Fault::Undecodable { api, error })
+    }
+
+    /// Ends the connection. Gives the error for the request whose answer is to blame.
+    pub(super) fn end(&self, fault: Fault) -> ConnectionError {
+        let fault = Arc::new(fault);
+        self.handle.link.end(&fault);
+        self.handle.link.error(fault, true)
+    }
+
+    /// Takes no more requests; those under way are still answered, then the connection closes.
+    pub fn give_up(&self) {
+        self.handle.link.give_up();
+    }
+}
+
+/// The task of a connection.
+async fn run(
+    link: Arc<Link>,
+    reading: impl AsyncRead + Unpin,
+    writing: impl AsyncWrite + Unpin,
+    answer_bytes_max: usize,
+) {
+    /// Waiters are told also if the task is dropped with its runtime.
+    struct EndOnDrop(Arc<Link>);
+    impl Drop for EndOnDrop {
+        fn drop(&mut self) {
+            self.0.end(&Arc::new(Fault::Stopped));
+        }
+    }
+    let link = EndOnDrop(link);
+    let fault = tokio::select! {
+        fault = reader::run(reading, &link.0, answer_bytes_max) => fault,
+        fault = writer::run(writing, &link.0) => fault,
+        fault = watch(&link.0) => fault,
+    };
+    link.0.end(&Arc::new(fault));
+}
+
+/// Ends when a request is late or the connection idle.
+async fn watch(link: &Link) -> Fault {
+    loop {
+        if let Some(fault) = link.timed_out(Instant::now()) {
+            return fault;
+        }
+        tokio::select! {
+            () = sleep_until(link.next_timeout(Instant::now())) => {}
+            () = link.watchdog.notified() => {}
+        }
+    }
+}
