@@ -3,3 +3,4 @@
 pub mod clock;
 pub mod io;
 pub mod machine;
+pub mod state;

@@ -1,4 +1,20 @@
-//! Decisions as pure state machines: no clock, no socket, no randomness; time and chance are arguments.
+//! The decisions, as state machines without clock, socket or randomness.
+//!
+//! Every machine takes what happened through `handle_*`, gives what is to be done through `poll_*`, and tells by
+//! `next_timeout` when it wants to be woken. Time and random numbers are arguments. No machine calls another one that
+//! it does not own; drivers carry outputs to inputs.
 
 pub mod backoff;
+pub mod hold;
+pub mod line_up;
+pub mod lineage;
 pub mod metadata;
+pub mod partition;
+pub mod partition_record;
+pub mod produce_window;
+pub mod resume;
+pub mod sequence;
+pub mod state_log;
+
+/// Time since some fixed moment before the process began, by a clock that goes on while the machine sleeps.
+pub type Now = std::time::Duration;

@@ -1,0 +1,246 @@
+//! Line-up, decision, and opening of generations: everything before the first batch is sent.
+
+use twinlog_protocol::ErrorCode;
+
+use super::{Case, Command, Event, PartitionMachine, Phase, RequestFailure, Step};
+use crate::machine::Now;
+use crate::machine::hold::{HoldReason, Side};
+use crate::machine::line_up::{LastBatch, LineUp, Question};
+use crate::machine::lineage::{Generation, Run};
+use crate::machine::partition_record::PartitionEntry;
+use crate::machine::resume::{Decision, Opening, Tail, decide};
+
+use super::backlog::Backlog;
+
+impl PartitionMachine {
+    pub(super) fn begin_line_up(&mut self, now: Now) {
+        let Some((_, leader)) = self.here() else {
+            self.commands.push_back(Command::RefreshMetadata(Side::Target));
+            return self.wait(now);
+        };
+        self.next_attempt();
+        self.storing = false;
+        self.phase = Phase::LiningUp { machine: LineUp::new(), leader, record_changes: self.record_changes };
+        self.go_on_lining_up(now);
+    }
+
+    pub(super) fn go_on_lining_up(&mut self, now: Now) {
+        let Phase::LiningUp { machine, leader, record_changes } = &mut self.phase else { return };
+        if self.stopping {
+            self.phase = Phase::Stopped;
+            return;
+        }
+        let producer_id = self.record.current().map(|lineage| lineage.generation.producer_id);
+        if let Some(found) = machine.outcome() {
+            let record_changes = *record_changes;
+            let Some((here, _)) = self.here() else { return self.wait(now) };
+            let case = Case { found, here, tail: None, state_is_current: false, record_changes };
+            return self.decide(now, case);
+        }
+        if let Some(question) = machine.poll_question(now) {
+            let (attempt, leader_epoch) = (self.attempt, leader.leader_epoch);
+            self.commands.push_back(Command::Ask { attempt, question, leader_epoch, producer_id });
+        }
+    }
+
+    /// The target's log end, for [`Question::LogEnd`]; its high watermark, for [`Question::HighWatermark`].
+    pub fn handle_offset(&mut self, now: Now, attempt: u64, question: Question, offset: i64) {
+        let Phase::LiningUp { machine, .. } = &mut self.phase else { return };
+        if attempt != self.attempt {
+            return;
+        }
+        self.heard_at = now;
+        match question {
+            Question::LogEnd => machine.handle_log_end(offset),
+            Question::HighWatermark => machine.handle_high_watermark(now, offset),
+            Question::LastBatch => {}
+        }
+        self.go_on_lining_up(now);
+    }
+
+    /// The leader's state of our producer id, for [`Question::LastBatch`].
+    pub fn handle_last_batch(&mut self, now: Now, attempt: u64, last_batch: Option<LastBatch>) {
+        let Phase::LiningUp { machine, .. } = &mut self.phase else { return };
+        if attempt != self.attempt {
+            return;
+        }
+        self.heard_at = now;
+        machine.handle_last_batch(now, last_batch);
+        self.go_on_lining_up(now);
+    }
+
+    /// A request of the approach, named `request`, brought no answer.
+    pub fn handle_failure(
+        &mut self,
+        now: Now,
+        attempt: u64,
+        side: Side,
+        request: &'static str,
+        why: &RequestFailure,
+    ) {
+        let approaching = matches!(self.phase, Phase::LiningUp { .. } | Phase::Deciding { .. });
+        if attempt != self.attempt || !approaching {
+            return;
+        }
+        match why {
+            RequestFailure::Broker(code) if is_lasting(*code) => {
+                self.hold(now, HoldReason::Denied { side, request, code: code.to_string() });
+            }
+            RequestFailure::Broker(_) | RequestFailure::Unanswered(_) => {
+                self.commands.push_back(Command::RefreshMetadata(side));
+                self.wait(now);
+            }
+        }
+        self.advance(now);
+    }
+
+    /// The headers of the target's tail were read.
+    pub fn handle_tail(&mut self, now: Now, attempt: u64, tail: Tail) {
+        if let Some(case) = self.waited_for(attempt, |step| step == Step::Tail) {
+            self.decide(now, Case { tail: Some(tail), ..case });
+        }
+    }
+
+    /// The state topic was read to its end.
+    pub fn handle_state_read(&mut self, now: Now, attempt: u64) {
+        if let Some(case) = self.waited_for(attempt, |step| step == Step::State) {
+            self.decide(now, Case { state_is_current: true, ..case });
+        }
+    }
+
+    /// The source's log start.
+    pub fn handle_source_start(&mut self, now: Now, attempt: u64, log_start: i64) {
+        if attempt != self.attempt {
+            return;
+        }
+        if let Phase::Deciding { case, step: Step::SourceStart(opening) } = self.phase {
+            self.open(now, case, Opening { upstream_start: Some(log_start), ..opening });
+        }
+    }
+
+    /// A new producer id was taken and stored.
+    pub fn handle_producer_id(&mut self, now: Now, attempt: u64, producer_id: i64) {
+        if attempt != self.attempt {
+            return;
+        }
+        if let Phase::Deciding { case, step: Step::ProducerId(opening) } = self.phase {
+            self.config.producer_id = producer_id;
+            self.open(now, case, opening);
+        }
+    }
+
+    /// What [`Command::Store`] asked for is in the state topic and was read back, or lost to another instance's entry
+    /// about this partition (`won` false). Either way the partition looks again.
+    pub fn handle_stored(&mut self, now: Now, attempt: u64, won: bool) {
+        if attempt != self.attempt {
+            return;
+        }
+        match self.phase {
+            // P1: the target may have moved meanwhile.
+            Phase::Deciding { step: Step::Stored, .. } => self.begin_line_up(now),
+            Phase::Copying => self.handle_runs_stored(now, won),
+            _ => {}
+        }
+    }
+
+    fn waited_for(&self, attempt: u64, waits: impl Fn(Step) -> bool) -> Option<Case> {
+        match self.phase {
+            Phase::Deciding { case, step } if attempt == self.attempt && waits(step) => Some(case),
+            _ => None,
+        }
+    }
+
+    fn decide(&mut self, now: Now, case: Case) {
+        if self.stopping {
+            self.phase = Phase::Stopped;
+            return;
+        }
+        if case.record_changes != self.record_changes {
+            // Another instance wrote about this partition since the line-up began: what was found is too old.
+            return self.wait(now);
+        }
+        match decide(&self.record, &case.here, &case.found, case.tail.as_ref(), case.state_is_current) {
+            Decision::Go { position, fresh } => self.begin_copying(now, position, fresh),
+            Decision::Hold(reason) => self.hold(now, reason),
+            Decision::ReadState => {
+                let attempt = self.ask(case, Step::State);
+                self.commands.push_back(Command::ReadState { attempt });
+            }
+            Decision::ReadTail { from } => {
+                let attempt = self.ask(case, Step::Tail);
+                let producer_id = self.generation().map_or(-1, |generation| generation.producer_id);
+                self.commands.push_back(Command::ReadTail {
+                    attempt,
+                    from,
+                    to: case.found.log_end,
+                    producer_id,
+                });
+            }
+            Decision::Open(opening) if opening.upstream_start.is_none() => {
+                let attempt = self.ask(case, Step::SourceStart(opening));
+                self.commands.push_back(Command::AskSourceStart { attempt });
+            }
+            Decision::Open(opening) => self.open(now, case, opening),
+            Decision::NewProducerId { upstream_start, downstream_start } => {
+                let opening =
+                    Opening { producer_epoch: None, upstream_start: Some(upstream_start), downstream_start };
+                let attempt = self.ask(case, Step::ProducerId(opening));
+                self.commands.push_back(Command::TakeProducerId { attempt });
+            }
+        }
+    }
+
+    fn ask(&mut self, case: Case, step: Step) -> u64 {
+        self.phase = Phase::Deciding { case, step };
+        self.next_attempt()
+    }
+
+    fn generation(&self) -> Option<Generation> {
+        self.record.current().map(|lineage| lineage.generation)
+    }
+
+    /// Stores a generation before its first batch.
+    fn open(&mut self, now: Now, case: Case, opening: Opening) {
+        let Some(upstream_start) = opening.upstream_start else { return self.wait(now) };
+        let generation = Generation {
+            producer_id: self.config.producer_id,
+            producer_epoch: opening.producer_epoch.unwrap_or(self.config.first_epoch),
+            first_sequence: self.config.first_sequence,
+            upstream_start,
+            downstream_start: opening.downstream_start,
+            source_topic_id: case.here.source_topic_id,
+            target_topic_id: case.here.target_topic_id,
+            fingerprint: case.here.fingerprint,
+        };
+        let attempt = Some(self.ask(case, Step::Stored));
+        self.commands.push_back(Command::Store { attempt, entry: PartitionEntry::Opened(generation) });
+    }
+
+    fn begin_copying(&mut self, now: Now, position: Run, fresh: bool) {
+        self.next_attempt();
+        self.phase = Phase::Copying;
+        self.failures = 0;
+        self.heard_at = now;
+        self.fetching = None;
+        self.backlog = Backlog::new(position);
+        self.window.open(fresh);
+        if !fresh {
+            self.record.advance(position);
+        }
+        let producer_epoch = self.generation().map_or(-1, |generation| generation.producer_epoch);
+        let (upstream, downstream) = (position.upstream, position.downstream);
+        self.commands.push_back(Command::Emit(Event::Resumed { upstream, downstream, producer_epoch }));
+        self.go_on_copying(now);
+    }
+}
+
+/// Whether asking again cannot help before somebody changes rights or software.
+fn is_lasting(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::TopicAuthorizationFailed
+            | ErrorCode::ClusterAuthorizationFailed
+            | ErrorCode::UnsupportedVersion
+            | ErrorCode::InvalidTopic
+    )
+}

@@ -1,0 +1,187 @@
+//! Batches that were fetched and wait for their turn, each with the record numbers it will carry.
+//!
+//! - B1: planned batches follow on by number without a gap; upstream they may have gaps, and each gap is a run.
+//! - B2: nothing behind a batch that holds the partition is planned.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use twinlog_protocol::batch::{self, BatchView, Entry, Verdict};
+use twinlog_protocol::record;
+
+use crate::machine::hold::HoldReason;
+use crate::machine::lineage::Run;
+use crate::machine::produce_window::Sent;
+
+/// Most bytes that trimming a batch may unpack: what a broker accepts by default is far below.
+const UNPACKED_BYTES_MAX: usize = 256 << 20;
+
+/// A batch with its place in the generation.
+#[derive(Debug, Clone)]
+pub(super) struct Planned {
+    /// Number, count and upstream offset of its records.
+    pub batch: Sent,
+    /// The batch as the source has it, trimmed where our position lies inside.
+    pub view: BatchView,
+}
+
+/// The waiting batches of one partition.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    waiting: VecDeque<Planned>,
+    bytes: usize,
+    /// The next record to be planned, if upstream goes on densely.
+    next: Run,
+    /// Upstream offset from which to fetch next.
+    read_next: i64,
+    /// Numbers below this one have their runs in the state topic.
+    stored_below: u64,
+    unstored: Vec<Run>,
+    hold: Option<HoldReason>,
+}
+
+impl Backlog {
+    /// An empty backlog that goes on from `position`.
+    #[must_use]
+    pub(super) fn new(position: Run) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            next: position,
+            read_next: position.upstream,
+            stored_below: u64::MAX,
+            unstored: Vec::new(),
+            hold: None,
+        }
+    }
+
+    /// Plans the batches of one fetched stretch of log.
+    pub(super) fn plan(&mut self, records: Bytes) {
+        let mut entries = batch::batches(records);
+        while self.hold.is_none() {
+            match entries.next() {
+                None => break,
+                Some(Ok(entry)) => self.plan_entry(entry),
+                Some(Err(fault)) => self.hold_for_damage(&fault),
+            }
+        }
+    }
+
+    fn plan_entry(&mut self, entry: Entry) {
+        let view = match entry {
+            Entry::Batch(view) => view,
+            Entry::Legacy { magic, offset, .. } => {
+                let kind = batch::Unsupported::Legacy { magic };
+                self.hold = Some(HoldReason::Unsupported { offset, kind });
+                return;
+            }
+        };
+        let after = view.header().next_offset();
+        match batch::verdict(view.header(), self.read_next) {
+            Verdict::HeaderOnly => self.push(view),
+            Verdict::Trim { first_offset } => match record::trim(&view, first_offset, UNPACKED_BYTES_MAX) {
+                Ok(trimmed) => self.push(trimmed),
+                Err(fault) => return self.hold_for_damage(&fault),
+            },
+            Verdict::Drop(_) => {}
+            Verdict::Hold(kind) => {
+                self.hold = Some(HoldReason::Unsupported { offset: view.header().base_offset, kind });
+                return;
+            }
+        }
+        // The next offset to read is told by the header, never by the last record.
+        self.read_next = self.read_next.max(after);
+    }
+
+    fn push(&mut self, view: BatchView) {
+        let header = view.header();
+        let upstream = header.base_offset;
+        let records = header.record_count.unsigned_abs();
+        if upstream != self.next.upstream {
+            self.next.upstream = upstream;
+            self.stored_below = self.stored_below.min(self.next.number);
+            self.unstored.push(self.next);
+        }
+        let batch = Sent { number: self.next.number, records, upstream, bytes: view.bytes().len() };
+        self.next = self.next.at(self.next.number + u64::from(records));
+        self.bytes += batch.bytes;
+        self.waiting.push_back(Planned { batch, view });
+    }
+
+    fn hold_for_damage(&mut self, fault: &twinlog_protocol::DecodeError) {
+        self.hold_with(HoldReason::DamagedSource { offset: self.read_next, fault: fault.to_string() });
+    }
+
+    /// Runs that must be stored before the batches that begin with them may go; each is given out once.
+    pub(super) fn take_unstored(&mut self) -> Vec<Run> {
+        std::mem::take(&mut self.unstored)
+    }
+
+    /// The runs given out so far are stored: only batches that need later ones still wait.
+    pub(super) fn handle_stored(&mut self) {
+        self.stored_below = self.unstored.first().map_or(u64::MAX, |run| run.number);
+    }
+
+    /// Whether runs wait to be given out.
+    #[must_use]
+    pub(super) fn has_unstored(&self) -> bool {
+        !self.unstored.is_empty()
+    }
+
+    /// Whether [`Backlog::pop_ready`] has a batch.
+    #[must_use]
+    pub(super) fn is_ready(&self) -> bool {
+        self.waiting.front().is_some_and(|planned| planned.batch.number < self.stored_below)
+    }
+
+    /// Nothing more is planned, for this reason; what waits still goes.
+    pub(super) fn hold_with(&mut self, reason: HoldReason) {
+        self.hold.get_or_insert(reason);
+    }
+
+    /// Others have appended: everything to come lies this much further downstream.
+    pub(super) fn shift(&mut self, offsets: i64) {
+        self.next.downstream += offsets;
+        self.unstored.iter_mut().for_each(|run| run.downstream += offsets);
+    }
+
+    /// The next batch that may be sent.
+    pub(super) fn pop_ready(&mut self) -> Option<Planned> {
+        if !self.is_ready() {
+            return None;
+        }
+        let planned = self.waiting.pop_front()?;
+        self.bytes -= planned.batch.bytes;
+        Some(planned)
+    }
+
+    /// Why nothing is planned behind the waiting batches, if so.
+    #[must_use]
+    pub(super) fn hold(&self) -> Option<&HoldReason> {
+        self.hold.as_ref()
+    }
+
+    /// Upstream offset from which to fetch next.
+    #[must_use]
+    pub(super) fn read_next(&self) -> i64 {
+        self.read_next
+    }
+
+    /// Upstream offset of the oldest waiting record, or where reading goes on when none waits.
+    #[must_use]
+    pub(super) fn oldest(&self) -> i64 {
+        self.waiting.front().map_or(self.read_next, |planned| planned.batch.upstream)
+    }
+
+    /// Whether no batch waits.
+    #[must_use]
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Bytes of the waiting batches.
+    #[must_use]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}

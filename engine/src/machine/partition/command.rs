@@ -1,0 +1,149 @@
+//! What a partition asks its driver to do, and what the driver tells it.
+
+use bytes::Bytes;
+use twinlog_protocol::ErrorCode;
+use twinlog_protocol::batch::Forwarded;
+
+use crate::machine::hold::{HoldReason, Side};
+use crate::machine::line_up::Question;
+use crate::machine::partition_record::PartitionEntry;
+
+/// Something for the driver to do. `attempt` comes back with the answer; answers of earlier attempts are ignored.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// Ask the target's leader a question of the line-up, all of one attempt on one connection.
+    Ask {
+        /// Attempt to give back.
+        attempt: u64,
+        /// The question.
+        question: Question,
+        /// Leader epoch that the question is fenced with.
+        leader_epoch: i32,
+        /// Producer id whose state is asked for, where one is known.
+        producer_id: Option<i64>,
+    },
+    /// Read the headers of the target's log and count the batches of ours.
+    ReadTail {
+        /// Attempt to give back.
+        attempt: u64,
+        /// First downstream offset of the stretch.
+        from: i64,
+        /// The offset after its last one.
+        to: i64,
+        /// Producer id of our batches.
+        producer_id: i64,
+    },
+    /// Ask the source for the partition's log start.
+    AskSourceStart {
+        /// Attempt to give back.
+        attempt: u64,
+    },
+    /// Read the state topic to its present end.
+    ReadState {
+        /// Attempt to give back.
+        attempt: u64,
+    },
+    /// Take a new producer id for the flow and store it.
+    TakeProducerId {
+        /// Attempt to give back.
+        attempt: u64,
+    },
+    /// Append to the state topic and read it back.
+    Store {
+        /// Attempt to give back; none where nobody waits for it.
+        attempt: Option<u64>,
+        /// What to append.
+        entry: PartitionEntry,
+    },
+    /// Send a batch to the target's leader, on the partition's connection, in the order of the commands.
+    Produce {
+        /// Ticket to give back with the answer.
+        ticket: u64,
+        /// The batch, its header rewritten.
+        batch: Forwarded,
+        /// Whether the partition has a connection of its own.
+        apart: bool,
+    },
+    /// Metadata of this cluster is out of date for the partition.
+    RefreshMetadata(Side),
+    /// Something that people and programs may want to know.
+    Emit(Event),
+}
+
+/// What happened to a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The partition is copied from here on.
+    Resumed {
+        /// Next upstream offset.
+        upstream: i64,
+        /// The target's log end.
+        downstream: i64,
+        /// Producer epoch.
+        producer_epoch: i16,
+    },
+    /// The partition waits.
+    Held(HoldReason),
+    /// Others have appended to the target's partition.
+    ForeignRecords {
+        /// Downstream offset at which our next record was expected.
+        expected: i64,
+        /// Downstream offset that it got.
+        found: i64,
+    },
+    /// Sending is in doubt: the partition lines up.
+    InDoubt {
+        /// What happened, in words.
+        why: String,
+    },
+    /// Batches were acknowledged.
+    Copied {
+        /// Records in them.
+        records: u64,
+        /// Bytes of them.
+        bytes: u64,
+    },
+}
+
+/// Where a partition is led.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leader {
+    /// Node id of the leader; none while there is no leader.
+    pub node: Option<i32>,
+    /// Leader epoch, -1 where the broker has none.
+    pub leader_epoch: i32,
+    /// Topic id, 0 where the broker has none.
+    pub topic_id: u128,
+}
+
+/// Why a request of a partition brought no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestFailure {
+    /// The broker answered with an error.
+    Broker(ErrorCode),
+    /// The request got no answer: connection, timeout, no leader.
+    Unanswered(String),
+}
+
+/// One partition's part of a Fetch response.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    /// Upstream offset from which was fetched.
+    pub offset: i64,
+    /// What came.
+    pub result: Result<FetchedRecords, RequestFailure>,
+}
+
+/// Records and watermarks of one partition.
+#[derive(Debug, Clone)]
+pub struct FetchedRecords {
+    /// Batches as a slice of the response.
+    pub records: Bytes,
+    /// The source's high watermark.
+    pub high_watermark: i64,
+    /// The source's log start.
+    pub log_start: i64,
+    /// Leader epoch and end offset at which the source's log diverged from what we read.
+    pub diverging: Option<(i32, i64)>,
+}

@@ -1,0 +1,298 @@
+//! The steady state: fetched batches go out in order, acknowledgements move the mark.
+
+use std::time::Duration;
+
+use twinlog_protocol::batch::{ProducerStamp, rewrite};
+use twinlog_protocol::{ErrorCode, Retry};
+
+use super::backlog::Planned;
+use super::{Closing, Command, Event, Fetched, PartitionMachine, Phase, RequestFailure, Side};
+use crate::machine::Now;
+use crate::machine::hold::HoldReason;
+use crate::machine::partition_record::PartitionEntry;
+use crate::machine::produce_window::{ProduceAnswer, Sent};
+use crate::machine::sequence::sequence_of;
+
+/// Silence of the target's leader after which nothing is sent before a line-up: a process that slept may have been
+/// overtaken, and where the producer state has aged the broker would not notice.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Progress is stored this long after the first acknowledgement that is not covered …
+const PROGRESS_EVERY: Duration = Duration::from_secs(10);
+/// … or this long after the last one, when the partition has become idle.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
+/// Pause after a Fetch that brought an error.
+const FETCH_PAUSE: Duration = Duration::from_millis(100);
+
+impl PartitionMachine {
+    /// The offset to fetch from, if the partition wants records now.
+    #[must_use]
+    pub fn fetch_wanted(&self, now: Now) -> Option<i64> {
+        let wants = matches!(self.phase, Phase::Copying)
+            && !self.stopping
+            && !self.window.is_closed()
+            && self.fetching.is_none()
+            && self.fetch_not_before <= now
+            && self.backlog.hold().is_none()
+            && self.backlog.bytes() < self.config.backlog_bytes_max
+            && self.source.is_some_and(|leader| leader.node.is_some());
+        wants.then(|| self.backlog.read_next())
+    }
+
+    /// A Fetch from `offset` is under way.
+    pub fn handle_fetch_sent(&mut self, offset: i64) {
+        self.fetching = Some(offset);
+    }
+
+    /// A Fetch came back.
+    pub fn handle_fetched(&mut self, now: Now, fetched: Fetched) {
+        if self.fetching != Some(fetched.offset) || !matches!(self.phase, Phase::Copying) {
+            return;
+        }
+        self.fetching = None;
+        match fetched.result {
+            Ok(records) => {
+                self.high_watermark = Some(records.high_watermark);
+                if let Some((leader_epoch, end_offset)) = records.diverging {
+                    let position = fetched.offset;
+                    self.backlog.hold_with(HoldReason::Diverged { position, leader_epoch, end_offset });
+                } else {
+                    self.backlog.plan(records.records);
+                }
+            }
+            Err(why) => self.handle_fetch_failure(now, fetched.offset, &why),
+        }
+        self.advance(now);
+    }
+
+    fn handle_fetch_failure(&mut self, now: Now, offset: i64, why: &RequestFailure) {
+        match why {
+            RequestFailure::Broker(ErrorCode::OffsetOutOfRange) => {
+                let log_end = self.high_watermark.unwrap_or(-1);
+                self.backlog.hold_with(HoldReason::OutOfRange { position: offset, log_start: -1, log_end });
+            }
+            RequestFailure::Broker(code) if is_denied(*code) => {
+                let code = code.to_string();
+                self.backlog.hold_with(HoldReason::Denied { side: Side::Source, request: "Fetch", code });
+            }
+            RequestFailure::Broker(_) | RequestFailure::Unanswered(_) => {
+                self.fetch_not_before = now + FETCH_PAUSE;
+                self.commands.push_back(Command::RefreshMetadata(Side::Source));
+            }
+        }
+    }
+
+    /// A Produce request ended for the batch with this ticket.
+    pub fn handle_produced(&mut self, now: Now, ticket: u64, answer: ProduceAnswer) {
+        if answer != ProduceAnswer::Lost {
+            self.heard_at = now;
+        }
+        self.window.handle_answer(ticket, answer);
+        self.advance(now);
+    }
+
+    pub(super) fn handle_runs_stored(&mut self, now: Now, won: bool) {
+        self.storing = false;
+        if won {
+            self.backlog.handle_stored();
+        } else {
+            self.realign();
+        }
+        self.advance(now);
+    }
+
+    /// Comes to rest and lines up: somebody else has moved the partition.
+    fn realign(&mut self) {
+        self.must_line_up = true;
+        self.window.drain();
+    }
+
+    pub(super) fn go_on_copying(&mut self, now: Now) {
+        while let Some((batch, base_offset)) = self.window.poll_acknowledged() {
+            self.handle_acknowledged(now, batch, base_offset);
+        }
+        if let Some(closing) = self.window.drained().cloned() {
+            return self.after_drain(now, closing);
+        }
+        if !self.window.is_closed() {
+            self.store_runs();
+            self.send_ready(now);
+            self.move_apart_if_late(now);
+        }
+        if !matches!(self.phase, Phase::Copying) {
+            return;
+        }
+        self.store_progress_if_due(now);
+        let all_is_out = self.window.is_empty() && self.backlog.is_empty();
+        if let Some(reason) = self.backlog.hold().filter(|_| all_is_out).cloned() {
+            self.store_progress();
+            self.hold(now, reason);
+        }
+    }
+
+    fn handle_acknowledged(&mut self, now: Now, batch: Sent, base_offset: i64) {
+        let Some(lineage) = self.record.current_mut() else { return };
+        let expected = lineage.at(batch.number).downstream;
+        if base_offset < expected {
+            // The target has this range at a place where something else of ours should be.
+            return self.realign();
+        }
+        if base_offset > expected {
+            lineage.shift_from(batch.number, base_offset - expected);
+            self.backlog.shift(base_offset - expected);
+            self.commands.push_back(Command::Emit(Event::ForeignRecords { expected, found: base_offset }));
+        }
+        let Some(lineage) = self.record.current() else { return };
+        let mark = lineage.at(batch.number + u64::from(batch.records));
+        self.record.advance(mark);
+        self.failures = 0;
+        let first = self.unsaved.map_or(now, |(first, _)| first);
+        self.unsaved = Some((first, now));
+        let (records, bytes) = (u64::from(batch.records), batch.bytes as u64);
+        self.commands.push_back(Command::Emit(Event::Copied { records, bytes }));
+    }
+
+    fn store_runs(&mut self) {
+        let Some(generation) = self.record.current().map(|lineage| lineage.generation) else { return };
+        if self.storing || !self.backlog.has_unstored() {
+            return;
+        }
+        self.storing = true;
+        let entry = PartitionEntry::Runs {
+            producer_id: generation.producer_id,
+            producer_epoch: generation.producer_epoch,
+            runs: self.backlog.take_unstored(),
+        };
+        self.commands.push_back(Command::Store { attempt: Some(self.attempt), entry });
+    }
+
+    fn send_ready(&mut self, now: Now) {
+        while self.window.has_room() {
+            if self.window.is_empty()
+                && self.backlog.is_ready()
+                && now.saturating_sub(self.heard_at) > SILENCE_MAX
+            {
+                return self.begin_line_up(now);
+            }
+            let Some(planned) = self.backlog.pop_ready() else { return };
+            if !self.is_common(&planned.batch) {
+                // P2: another instance's run gives these numbers to other records.
+                return self.realign();
+            }
+            self.send(now, &planned);
+        }
+    }
+
+    /// Whether the stored map gives the batch's numbers to its records.
+    fn is_common(&self, batch: &Sent) -> bool {
+        self.record.current().is_some_and(|lineage| {
+            let last = u64::from(batch.records.saturating_sub(1));
+            lineage.at(batch.number).upstream == batch.upstream
+                && lineage.at(batch.number + last).upstream == batch.upstream + last.cast_signed()
+        })
+    }
+
+    fn send(&mut self, now: Now, planned: &Planned) {
+        let Some(generation) = self.record.current().map(|lineage| lineage.generation) else { return };
+        let stamp = ProducerStamp {
+            producer_id: generation.producer_id,
+            producer_epoch: generation.producer_epoch,
+            base_sequence: sequence_of(generation.first_sequence, planned.batch.number),
+        };
+        let ticket = self.window.send(now, planned.batch);
+        let batch = rewrite(&planned.view, stamp);
+        self.commands.push_back(Command::Produce { ticket, batch, apart: self.apart });
+    }
+
+    fn move_apart_if_late(&mut self, now: Now) {
+        if !self.apart && self.window.late_at().is_some_and(|at| at <= now) {
+            self.wants_apart = true;
+            self.window.drain();
+        }
+    }
+
+    fn after_drain(&mut self, now: Now, closing: Closing) {
+        self.apart |= std::mem::take(&mut self.wants_apart);
+        let must_line_up = std::mem::take(&mut self.must_line_up);
+        match closing {
+            Closing::Drain if self.stopping => {
+                self.store_progress();
+                self.phase = Phase::Stopped;
+            }
+            Closing::Drain if must_line_up => self.begin_line_up(now),
+            Closing::Drain => {
+                self.window.open(false);
+                self.go_on_copying(now);
+            }
+            Closing::Answer { answer: ProduceAnswer::Failed { code, detail }, batch } if refuses(code) => {
+                let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+                let code = code.to_string();
+                self.store_progress();
+                self.hold(now, HoldReason::Refused { offset: batch.upstream, code, detail });
+            }
+            Closing::Answer { answer, .. } => {
+                let why = match answer {
+                    ProduceAnswer::Failed { code, .. } => code.to_string(),
+                    ProduceAnswer::Lost | ProduceAnswer::Acknowledged { .. } => "no answer".to_owned(),
+                };
+                self.commands.push_back(Command::Emit(Event::InDoubt { why }));
+                self.commands.push_back(Command::RefreshMetadata(Side::Target));
+                self.wait(now);
+                self.advance(now);
+            }
+        }
+    }
+
+    fn store_progress_if_due(&mut self, now: Now) {
+        if self.progress_due().is_some_and(|due| due <= now) {
+            self.store_progress();
+        }
+    }
+
+    fn progress_due(&self) -> Option<Now> {
+        let (first, last) = self.unsaved?;
+        let idle = self.window.is_empty() && self.backlog.is_empty();
+        let due = first + PROGRESS_EVERY;
+        Some(if idle { due.min(last + IDLE_AFTER) } else { due })
+    }
+
+    fn store_progress(&mut self) {
+        let generation = self.record.current().map(|lineage| lineage.generation);
+        let (Some(_), Some(generation), Some(mark)) = (self.unsaved.take(), generation, self.record.mark())
+        else {
+            return;
+        };
+        let entry = PartitionEntry::Progress {
+            producer_id: generation.producer_id,
+            producer_epoch: generation.producer_epoch,
+            mark,
+        };
+        self.commands.push_back(Command::Store { attempt: None, entry });
+    }
+
+    pub(super) fn copying_timeout(&self) -> Option<Now> {
+        let late = if self.apart || self.window.is_closed() { None } else { self.window.late_at() };
+        let fetch =
+            (self.fetching.is_none() && self.backlog.hold().is_none()).then_some(self.fetch_not_before);
+        let fetch = fetch.filter(|at| *at > self.heard_at);
+        [late, self.progress_due(), fetch].into_iter().flatten().min()
+    }
+}
+
+fn is_denied(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::TopicAuthorizationFailed | ErrorCode::InvalidTopic)
+}
+
+/// Whether a Produce error says that the batch was not and will not be appended. All other errors leave it in doubt.
+fn refuses(code: ErrorCode) -> bool {
+    match code {
+        // The sequence is not the next one, or the epoch is over: the line-up tells.
+        ErrorCode::OutOfOrderSequenceNumber
+        | ErrorCode::DuplicateSequenceNumber
+        | ErrorCode::UnknownProducerId
+        | ErrorCode::InvalidProducerEpoch
+        // The topic was deleted or made again: metadata and the line-up tell.
+        | ErrorCode::UnknownTopicId
+        | ErrorCode::InconsistentTopicId => false,
+        code => code.retry() == Retry::Never,
+    }
+}

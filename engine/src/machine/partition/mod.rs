@@ -1,0 +1,293 @@
+//! The life of one partition: line up, decide, copy, and wait when something forbids it.
+//!
+//! ```text
+//!             leaders known            found              Go
+//!  Waiting ---------------> LiningUp --------> Deciding ------> Copying
+//!     ^  ^                                      |   |              |
+//!     |  +---- back-off, metadata --------------+   | Hold         | doubt, drained
+//!     |                                             v              |
+//!     +------------ retry_after ----------------- Held             |
+//!     +------------------------------------------------------------+
+//! ```
+//!
+//! - P1: nothing is sent unless a line-up has told where the partition stands.
+//! - P2: what is sent carries the number that the common map gives its records; a run that somebody else stored first
+//!   makes us line up, never send something else under the same number.
+//! - P3: a fault of this partition holds this partition alone, with everything before it copied.
+//!
+//! # References
+//! `PartitionFetchState`, `Sender` (clients and brokers) for what the errors mean.
+
+mod approach;
+mod backlog;
+mod command;
+mod copying;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use self::backlog::Backlog;
+pub use self::command::{Command, Event, Fetched, FetchedRecords, Leader, RequestFailure};
+use super::Now;
+use super::hold::{HoldReason, Side};
+use super::line_up::{LineUp, LinedUp};
+use super::lineage::Run;
+use super::partition_record::{PartitionEntry, PartitionRecord};
+use super::produce_window::{Closing, ProduceWindow};
+use super::resume::{Here, Opening, Tail};
+
+/// Shortest and longest pause before a failed approach is tried again.
+const BACKOFF_MIN: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+/// What a partition is told at its start.
+#[derive(Debug, Clone)]
+pub struct PartitionConfig {
+    /// Fingerprint of the options that decide which records are copied.
+    pub fingerprint: u64,
+    /// The flow's producer id on the target.
+    pub producer_id: i64,
+    /// Producer epoch for a first generation: random in 1..8191, so that foreign batches are not taken for ours.
+    pub first_epoch: i16,
+    /// Sequence of the first record of a new generation: 0 except in tests of the wrap.
+    pub first_sequence: i32,
+    /// Bytes of fetched batches that may wait before fetching pauses.
+    pub backlog_bytes_max: usize,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Waiting { until: Now },
+    LiningUp { machine: LineUp, leader: Leader, record_changes: u64 },
+    Deciding { case: Case, step: Step },
+    Copying,
+    Held { reason: HoldReason, retry_at: Option<Now> },
+    Stopped,
+}
+
+/// What a decision stands on.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    found: LinedUp,
+    here: Here,
+    tail: Option<Tail>,
+    state_is_current: bool,
+    record_changes: u64,
+}
+
+/// What a decision waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    State,
+    Tail,
+    SourceStart(Opening),
+    Stored,
+    ProducerId(Opening),
+}
+
+/// One partition of a flow.
+#[derive(Debug)]
+pub struct PartitionMachine {
+    config: PartitionConfig,
+    record: PartitionRecord,
+    /// Counts what others changed in `record`: a line-up that began before such a change may be too old.
+    record_changes: u64,
+    source: Option<Leader>,
+    target: Option<Leader>,
+    phase: Phase,
+    attempt: u64,
+    failures: u32,
+    window: ProduceWindow,
+    backlog: Backlog,
+    /// Offset of the fetch under way.
+    fetching: Option<i64>,
+    high_watermark: Option<i64>,
+    /// A store of runs that batches wait for.
+    storing: bool,
+    /// The partition has a connection of its own.
+    apart: bool,
+    wants_apart: bool,
+    must_line_up: bool,
+    fetch_not_before: Now,
+    /// When the target's leader was last heard of.
+    heard_at: Now,
+    /// First and last acknowledgement that no stored progress covers.
+    unsaved: Option<(Now, Now)>,
+    stopping: bool,
+    commands: VecDeque<Command>,
+}
+
+impl PartitionMachine {
+    /// A partition with what the state topic says about it.
+    #[must_use]
+    pub fn new(config: PartitionConfig, record: PartitionRecord) -> Self {
+        Self {
+            config,
+            record,
+            record_changes: 0,
+            source: None,
+            target: None,
+            phase: Phase::Waiting { until: Now::ZERO },
+            attempt: 0,
+            failures: 0,
+            window: ProduceWindow::default(),
+            backlog: Backlog::new(Run { number: 0, upstream: 0, downstream: 0 }),
+            fetching: None,
+            high_watermark: None,
+            storing: false,
+            apart: false,
+            wants_apart: false,
+            must_line_up: false,
+            fetch_not_before: Now::ZERO,
+            heard_at: Now::ZERO,
+            unsaved: None,
+            stopping: false,
+            commands: VecDeque::new(),
+        }
+    }
+
+    /// Where source and target are led now, by the newest metadata.
+    pub fn handle_leaders(&mut self, now: Now, source: Option<Leader>, target: Option<Leader>) {
+        let moved = self.target != target;
+        self.source = source;
+        self.target = target;
+        if moved && matches!(self.phase, Phase::Copying) {
+            // W2 of the window: nothing goes to the new leader while something may still reach the old one.
+            self.must_line_up = true;
+            self.window.drain();
+        }
+        if moved && matches!(self.phase, Phase::LiningUp { .. }) {
+            self.wait(now);
+        }
+        self.advance(now);
+    }
+
+    /// An entry about this partition was read from the state topic, our own or another instance's.
+    pub fn handle_state(&mut self, entry: &PartitionEntry) {
+        let before = (self.record.mark(), self.record.current().map(|lineage| lineage.generation));
+        self.record.apply(entry);
+        let after = (self.record.mark(), self.record.current().map(|lineage| lineage.generation));
+        if before != after {
+            self.record_changes += 1;
+        }
+        if before.1 != after.1 && matches!(self.phase, Phase::Copying) {
+            // Another instance opened a new generation: ours is over.
+            self.must_line_up = true;
+            self.window.drain();
+        }
+    }
+
+    /// The flow took a new producer id.
+    pub fn handle_new_producer_id(&mut self, producer_id: i64) {
+        self.config.producer_id = producer_id;
+    }
+
+    /// The partition is to come to rest: what is under way is waited for, progress is stored.
+    pub fn handle_stop(&mut self, now: Now) {
+        self.stopping = true;
+        self.window.drain();
+        self.advance(now);
+    }
+
+    /// Some time that [`PartitionMachine::next_timeout`] named has come.
+    pub fn handle_timeout(&mut self, now: Now) {
+        self.advance(now);
+    }
+
+    /// Whatever the partition can do now, it does. Every input ends here.
+    fn advance(&mut self, now: Now) {
+        match &self.phase {
+            Phase::Waiting { .. } if self.stopping => self.phase = Phase::Stopped,
+            Phase::Waiting { until } if *until <= now => self.begin_line_up(now),
+            Phase::LiningUp { .. } => self.go_on_lining_up(now),
+            Phase::Copying => self.go_on_copying(now),
+            Phase::Held { retry_at: Some(at), .. } if *at <= now && !self.stopping => self.begin_line_up(now),
+            Phase::Held { .. } | Phase::Deciding { .. } if self.stopping => self.phase = Phase::Stopped,
+            Phase::Waiting { .. } | Phase::Deciding { .. } | Phase::Held { .. } | Phase::Stopped => {}
+        }
+    }
+
+    fn wait(&mut self, now: Now) {
+        let pause = BACKOFF_MIN.saturating_mul(1 << self.failures.min(10)).min(BACKOFF_MAX);
+        self.failures = self.failures.saturating_add(1);
+        self.phase = Phase::Waiting { until: now + pause };
+    }
+
+    fn hold(&mut self, now: Now, reason: HoldReason) {
+        let retry_at = reason.retry_after().map(|pause| now + pause);
+        let news = !matches!(&self.phase, Phase::Held { reason: known, .. } if *known == reason);
+        if news {
+            self.commands.push_back(Command::Emit(Event::Held(reason.clone())));
+        }
+        self.phase = Phase::Held { reason, retry_at };
+    }
+
+    fn next_attempt(&mut self) -> u64 {
+        self.attempt += 1;
+        self.attempt
+    }
+
+    /// The next thing to do.
+    pub fn poll_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
+    }
+
+    /// When [`PartitionMachine::handle_timeout`] is wanted.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Now> {
+        match &self.phase {
+            Phase::Waiting { until } => (self.source.is_some() && self.target.is_some()).then_some(*until),
+            Phase::LiningUp { machine, .. } => machine.next_timeout(),
+            Phase::Held { retry_at, .. } => *retry_at,
+            Phase::Copying => self.copying_timeout(),
+            Phase::Deciding { .. } | Phase::Stopped => None,
+        }
+    }
+
+    /// Why the partition is held, if it is.
+    #[must_use]
+    pub fn held(&self) -> Option<&HoldReason> {
+        if let Phase::Held { reason, .. } = &self.phase { Some(reason) } else { None }
+    }
+
+    /// Whether the partition has come to rest after [`PartitionMachine::handle_stop`].
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.phase, Phase::Stopped)
+    }
+
+    /// Upstream offset below which everything is acknowledged or is not to be copied; none before the first line-up.
+    #[must_use]
+    pub fn position(&self) -> Option<i64> {
+        if !matches!(self.phase, Phase::Copying) {
+            return self.record.floor().map(|floor| floor.upstream);
+        }
+        if self.window.is_empty() {
+            return Some(self.backlog.oldest());
+        }
+        self.record.floor().map(|floor| floor.upstream)
+    }
+
+    /// The source's high watermark as last seen.
+    #[must_use]
+    pub fn high_watermark(&self) -> Option<i64> {
+        self.high_watermark
+    }
+
+    /// The partition's stored and acknowledged state.
+    #[must_use]
+    pub fn record(&self) -> &PartitionRecord {
+        &self.record
+    }
+
+    fn here(&self) -> Option<(Here, Leader)> {
+        let (source, target) = (self.source?, self.target?);
+        target.node?;
+        let here = Here {
+            source_topic_id: source.topic_id,
+            target_topic_id: target.topic_id,
+            fingerprint: self.config.fingerprint,
+        };
+        Some((here, target))
+    }
+}

@@ -1,0 +1,385 @@
+//! Appending to the state topic so that what was appended is what everybody reads: a log with compare-and-swap.
+//!
+//! The writer's batches carry the flow's producer id and a sequence that counts the flow's entries. Of two instances
+//! that write after the same entry the broker takes one; the other is refused, or is told "success" for the first
+//! one's batch. So nothing counts as stored before it was read back.
+//!
+//! - T1: entries come out of [`StateLog::poll_entry`] in the order of the log, each once.
+//! - T2: a job is done only after its entry came out.
+//! - T3: a job that opens a generation or writes runs fails when another instance's entry about the same partition came
+//!   out between its enqueueing and its own entry.
+//! - T4: one append is under way at a time, and after any answer but success the state topic is lined up first.
+//!
+//! # References
+//! `design-review` C6: two first starts, and a zombie's late write.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use super::Now;
+use super::line_up::{LastBatch, LineUp, Question};
+use super::partition_record::PartitionEntry;
+use super::sequence::sequence_of;
+use crate::state::{PartitionKey, StateEntry, Stored};
+
+/// Pause after a failed request.
+const PAUSE: Duration = Duration::from_millis(100);
+/// A heartbeat keeps the producer state of a flow that stores nothing else.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(3600);
+/// Entries of one append, so that its batch stays far below a broker's size limit.
+const APPEND_ENTRIES_MAX: usize = 500;
+
+/// Something to do for the driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogCommand {
+    /// Ask the leader of the state topic a question of the line-up.
+    Ask {
+        /// The question.
+        question: Question,
+        /// The producer id whose state is asked for; without one [`Question::LastBatch`] is answered by none.
+        producer_id: Option<i64>,
+    },
+    /// Read from this offset; what comes is given to [`StateLog::handle_read`].
+    Read {
+        /// First offset to read.
+        from: i64,
+    },
+    /// Append these entries as one batch.
+    Append {
+        /// Producer id of the batch.
+        producer_id: i64,
+        /// Producer epoch of the batch.
+        producer_epoch: i16,
+        /// Base sequence of the batch.
+        base_sequence: i32,
+        /// The entries.
+        entries: Vec<StateEntry>,
+    },
+}
+
+/// A stretch of the state topic as it was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogRead {
+    /// The offset after the last one that was read or is gone.
+    pub next_offset: i64,
+    /// Last batch of each producer id in the stretch, by the headers.
+    pub last_batches: Vec<(i64, LastBatch)>,
+    /// Entries of the flow with their offsets.
+    pub entries: Vec<(i64, Stored)>,
+}
+
+/// Number of a job, chosen by the caller.
+pub type JobId = u64;
+
+#[derive(Debug)]
+enum Job {
+    Append { id: JobId, entry: StateEntry, outrun: bool },
+    Refresh { id: JobId },
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Nothing to do, or not yet.
+    Idle {
+        not_before: Now,
+    },
+    LiningUp {
+        machine: LineUp,
+        refreshes: usize,
+    },
+    /// After a line-up: everything below `to` is read.
+    CatchingUp {
+        to: i64,
+        found: Option<LastBatch>,
+        refreshes: usize,
+    },
+    Appending {
+        count: usize,
+    },
+    ReadingBack {
+        to: i64,
+    },
+}
+
+/// The state topic as one flow of one process sees it.
+#[derive(Debug)]
+pub struct StateLog {
+    instance: u64,
+    producer_id: Option<i64>,
+    /// Epoch and last sequence of each writer's last batch, by headers and line-ups.
+    last_batches: HashMap<i64, LastBatch>,
+    lined_up: bool,
+    read_to: i64,
+    jobs: VecDeque<Job>,
+    phase: Phase,
+    asked: bool,
+    heartbeat_at: Now,
+    entries: VecDeque<(i64, Stored)>,
+    done: VecDeque<(JobId, bool)>,
+}
+
+impl StateLog {
+    /// A log of which nothing is known. `instance` is this process's random number.
+    #[must_use]
+    pub fn new(instance: u64) -> Self {
+        Self {
+            instance,
+            producer_id: None,
+            last_batches: HashMap::new(),
+            lined_up: false,
+            read_to: 0,
+            jobs: VecDeque::new(),
+            phase: Phase::Idle { not_before: Now::ZERO },
+            asked: false,
+            heartbeat_at: Now::MAX,
+            entries: VecDeque::new(),
+            done: VecDeque::new(),
+        }
+    }
+
+    /// Writes under this producer id from now on.
+    pub fn handle_producer_id(&mut self, now: Now, producer_id: i64) {
+        if self.producer_id != Some(producer_id) {
+            self.producer_id = Some(producer_id);
+            self.lined_up = false;
+            self.heartbeat_at = now + HEARTBEAT_EVERY;
+        }
+    }
+
+    /// Appends an entry. The job is done when [`StateLog::poll_done`] names it.
+    pub fn append(&mut self, id: JobId, entry: StateEntry) {
+        self.jobs.push_back(Job::Append { id, entry, outrun: false });
+    }
+
+    /// Reads to the end as it is now or later.
+    pub fn refresh(&mut self, id: JobId) {
+        self.jobs.push_back(Job::Refresh { id });
+    }
+
+    /// The next thing to do.
+    pub fn poll_command(&mut self, now: Now) -> Option<LogCommand> {
+        if self.asked {
+            return None;
+        }
+        self.start_if_idle(now);
+        let command = match &mut self.phase {
+            Phase::Idle { .. } => None,
+            Phase::LiningUp { machine, .. } => {
+                let question = machine.poll_question(now)?;
+                Some(LogCommand::Ask { question, producer_id: self.producer_id })
+            }
+            Phase::CatchingUp { .. } | Phase::ReadingBack { .. } => {
+                Some(LogCommand::Read { from: self.read_to })
+            }
+            Phase::Appending { .. } => Some(self.append_command()),
+        };
+        self.asked = command.is_some();
+        command
+    }
+
+    fn start_if_idle(&mut self, now: Now) {
+        let Phase::Idle { not_before } = self.phase else { return };
+        if now < not_before {
+            return;
+        }
+        if now >= self.heartbeat_at && self.jobs.is_empty() {
+            self.jobs.push_back(Job::Append { id: JobId::MAX, entry: StateEntry::Heartbeat, outrun: false });
+        }
+        if self.jobs.is_empty() {
+            return;
+        }
+        let refreshes = self.jobs.iter().filter(|job| matches!(job, Job::Refresh { .. })).count();
+        if refreshes > 0 || !self.lined_up {
+            self.phase = Phase::LiningUp { machine: LineUp::new(), refreshes };
+        } else if self.producer_id.is_some() {
+            self.phase = Phase::Appending { count: self.jobs.len().min(APPEND_ENTRIES_MAX) };
+        }
+    }
+
+    fn append_command(&self) -> LogCommand {
+        let producer_id = self.producer_id.expect("appends wait for a producer id");
+        let (producer_epoch, base_sequence) = match self.last_batches.get(&producer_id) {
+            None => (0, 0),
+            Some(last) => {
+                (last.producer_epoch, sequence_of(0, (i64::from(last.last_sequence) + 1).unsigned_abs()))
+            }
+        };
+        let entries = self.jobs.iter().filter_map(|job| match job {
+            Job::Append { entry, .. } => Some(entry.clone()),
+            Job::Refresh { .. } => None,
+        });
+        LogCommand::Append {
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            entries: entries.take(APPEND_ENTRIES_MAX).collect(),
+        }
+    }
+
+    /// The answer to [`Question::LogEnd`] or [`Question::HighWatermark`].
+    pub fn handle_offset(&mut self, now: Now, question: Question, offset: i64) {
+        self.asked = false;
+        let Phase::LiningUp { machine, .. } = &mut self.phase else { return };
+        match question {
+            Question::LogEnd => machine.handle_log_end(offset),
+            Question::HighWatermark => machine.handle_high_watermark(now, offset),
+            Question::LastBatch => {}
+        }
+    }
+
+    /// The answer to [`Question::LastBatch`].
+    pub fn handle_last_batch(&mut self, now: Now, last_batch: Option<LastBatch>) {
+        self.asked = false;
+        let Phase::LiningUp { machine, refreshes } = &mut self.phase else { return };
+        machine.handle_last_batch(now, last_batch);
+        if let Some(found) = machine.outcome() {
+            let refreshes = *refreshes;
+            self.phase = Phase::CatchingUp { to: found.log_end, found: found.last_batch, refreshes };
+            self.end_catching_up(now);
+        }
+    }
+
+    /// A stretch was read.
+    pub fn handle_read(&mut self, now: Now, read: LogRead) {
+        self.asked = false;
+        self.read_to = self.read_to.max(read.next_offset);
+        self.last_batches.extend(read.last_batches);
+        for (offset, stored) in read.entries {
+            self.note(&stored);
+            self.entries.push_back((offset, stored));
+        }
+        match self.phase {
+            Phase::CatchingUp { .. } => self.end_catching_up(now),
+            // Jobs whose entry is not there by now were told another instance's success: they go again after it.
+            Phase::ReadingBack { to } if self.read_to >= to => {
+                self.fail_outrun();
+                self.phase = Phase::Idle { not_before: now };
+            }
+            _ => {}
+        }
+    }
+
+    /// Finishes our own jobs and fails those that an entry has outrun.
+    fn note(&mut self, stored: &Stored) {
+        if stored.instance == self.instance {
+            let place = self
+                .jobs
+                .iter()
+                .position(|job| matches!(job, Job::Append { entry, .. } if *entry == stored.entry));
+            if let Some(Job::Append { id, outrun, .. }) = place.and_then(|place| self.jobs.remove(place)) {
+                self.done.push_back((id, !outrun));
+            }
+            return;
+        }
+        let Some(other) = decided(&stored.entry) else { return };
+        for job in &mut self.jobs {
+            if let Job::Append { entry, outrun, .. } = job {
+                *outrun |= decided(entry) == Some(other);
+            }
+        }
+    }
+
+    fn end_catching_up(&mut self, now: Now) {
+        let Phase::CatchingUp { to, found, refreshes } = self.phase else { return };
+        if self.read_to < to {
+            return;
+        }
+        if let Some(producer_id) = self.producer_id {
+            let last = self.last_batches.get(&producer_id).copied();
+            // The broker has forgotten us: a new epoch, or a zombie's next sequence would be taken.
+            let forgotten = last.map(|last| LastBatch {
+                producer_epoch: last.producer_epoch.checked_add(1).unwrap_or(0),
+                last_sequence: -1,
+            });
+            self.last_batches.extend(found.or(forgotten).map(|last| (producer_id, last)));
+        }
+        self.lined_up = true;
+        self.finish_refreshes(refreshes);
+        self.fail_outrun();
+        self.phase = Phase::Idle { not_before: now };
+    }
+
+    fn finish_refreshes(&mut self, refreshes: usize) {
+        let mut left = refreshes;
+        let done = &mut self.done;
+        self.jobs.retain(|job| match job {
+            Job::Refresh { id } if left > 0 => {
+                left -= 1;
+                done.push_back((*id, true));
+                false
+            }
+            _ => true,
+        });
+    }
+
+    /// Jobs that were outrun before their entry was written need not be written.
+    fn fail_outrun(&mut self) {
+        let done = &mut self.done;
+        self.jobs.retain(|job| match job {
+            Job::Append { id, outrun: true, .. } => {
+                done.push_back((*id, false));
+                false
+            }
+            _ => true,
+        });
+    }
+
+    /// The append was acknowledged at this base offset, or brought no success (none).
+    pub fn handle_appended(&mut self, now: Now, base_offset: Option<i64>) {
+        self.asked = false;
+        let Phase::Appending { count } = self.phase else { return };
+        match base_offset {
+            // A base offset that was read before is not where this append went.
+            Some(base_offset) if base_offset >= self.read_to => {
+                let to = base_offset + i64::try_from(count).unwrap_or(i64::MAX);
+                self.heartbeat_at = now + HEARTBEAT_EVERY;
+                self.phase = Phase::ReadingBack { to };
+            }
+            _ => self.handle_failure(now),
+        }
+    }
+
+    /// A request brought no answer, or an error: the state topic is lined up before anything else.
+    pub fn handle_failure(&mut self, now: Now) {
+        self.asked = false;
+        self.lined_up = false;
+        self.phase = Phase::Idle { not_before: now + PAUSE };
+    }
+
+    /// The next entry, with its offset.
+    pub fn poll_entry(&mut self) -> Option<(i64, Stored)> {
+        self.entries.pop_front()
+    }
+
+    /// The next job that is done, and whether its entry counts. Drain [`StateLog::poll_entry`] first: T2.
+    pub fn poll_done(&mut self) -> Option<(JobId, bool)> {
+        if self.entries.is_empty() { self.done.pop_front() } else { None }
+    }
+
+    /// Whether nothing waits to be stored or read.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.jobs.is_empty() && matches!(self.phase, Phase::Idle { .. })
+    }
+
+    /// When to poll again although nothing happened.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Now> {
+        match &self.phase {
+            Phase::Idle { not_before } if !self.jobs.is_empty() => Some(*not_before),
+            Phase::Idle { .. } => self.producer_id.map(|_| self.heartbeat_at),
+            Phase::LiningUp { machine, .. } => machine.next_timeout(),
+            Phase::CatchingUp { .. } | Phase::Appending { .. } | Phase::ReadingBack { .. } => None,
+        }
+    }
+}
+
+/// The partition that an entry decides something about.
+fn decided(entry: &StateEntry) -> Option<&PartitionKey> {
+    match entry {
+        StateEntry::Partition(key, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. }) => Some(key),
+        StateEntry::Partition(_, PartitionEntry::Progress { .. })
+        | StateEntry::Identity { .. }
+        | StateEntry::Heartbeat => None,
+    }
+}

@@ -1,0 +1,46 @@
+//! The state topic `mm2-twinlog.internal`: what is stored there, and how it is laid out.
+
+pub mod record;
+
+use crate::machine::partition_record::PartitionEntry;
+
+/// Name of the state topic. Everybody's rules for MM2's internal topics cover it.
+pub const STATE_TOPIC: &str = "mm2-twinlog.internal";
+
+/// A partition of a flow.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartitionKey {
+    /// Topic at the source.
+    pub source_topic: String,
+    /// Topic at the target.
+    pub target_topic: String,
+    /// Partition, the same on both sides.
+    pub partition: i32,
+}
+
+/// One entry of the state topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StateEntry {
+    /// A producer id of the flow from this source. The first one in the log counts, until it is used up.
+    Identity {
+        /// The producer id on the target cluster.
+        producer_id: i64,
+        /// The id whose epochs were used up, -1 for a first one.
+        replaces: i64,
+    },
+    /// Something about a partition.
+    Partition(PartitionKey, PartitionEntry),
+    /// Written each hour, so that the target does not forget the writer's producer state.
+    Heartbeat,
+}
+
+/// An entry with the flow and the process that wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Cluster id of the flow's source: aliases may be empty or change.
+    pub source_cluster_id: String,
+    /// Random number of the process that wrote the entry.
+    pub instance: u64,
+    /// The entry.
+    pub entry: StateEntry,
+}
