@@ -1,6 +1,8 @@
 //! The embeddable replicator.
 
 pub mod clock;
+pub mod config;
 pub mod io;
 pub mod machine;
+pub mod policy;
 pub mod state;

@@ -1,0 +1,267 @@
+//! What one flow does, in types.
+
+use std::time::Duration;
+
+use super::cluster::{self, ClusterConfig};
+use super::error::Fault;
+use super::resolve::{Resolver, Setting, Side, parse_integer};
+use crate::policy::{
+    DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, PatternList,
+    ReplicationFactor, ReplicationPolicy, Separators, TopicConfigFilter, TopicFilter, TopicSelection,
+};
+
+/// Seconds between two listings of the source's topics where nobody wrote it.
+const REFRESH_TOPICS_SECONDS: u64 = 600;
+
+/// Replicas of a mirrored topic where nobody wrote it.
+const REPLICATION_FACTOR: i16 = 2;
+
+/// Replicas of the state topic where nobody wrote it.
+const OFFSET_STORAGE_REPLICATION_FACTOR: i16 = 3;
+
+/// Package of MM2's classes.
+const MIRROR_PACKAGE: &str = "org.apache.kafka.connect.mirror.";
+
+/// How offsets on the target relate to those of the source (`offsets.mode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OffsetsMode {
+    /// Left to twinlog, which maps until equal offsets are built.
+    Auto,
+    /// Always mapped.
+    Mapped,
+}
+
+/// One enabled flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowConfig {
+    /// Its name by the names in `clusters`, such as `west->east`.
+    pub name: String,
+    /// Where records come from.
+    pub source: ClusterConfig,
+    /// Where they go.
+    pub target: ClusterConfig,
+    /// Which topics are mirrored and what they are called: `topics`, `topics.exclude`, `replication.policy.*`,
+    /// `heartbeats.replication.enabled`.
+    pub selection: TopicSelection,
+    /// Which configs a topic is created with: `config.properties.exclude`, `use.defaults.from`.
+    pub topic_configs: TopicConfigFilter,
+    /// Of mirrored topics: `replication.factor`.
+    pub replication_factor: ReplicationFactor,
+    /// Of the state topic: `offset.storage.replication.factor`.
+    pub offset_storage_replication_factor: ReplicationFactor,
+    /// Time between two listings of the source's topics: `refresh.topics.interval.seconds`; none when
+    /// `refresh.topics.enabled` is false, so that only the topics found at start are mirrored.
+    pub refresh_topics_interval: Option<Duration>,
+    /// `offsets.mode`.
+    pub offsets_mode: OffsetsMode,
+}
+
+/// Reads the flow; none when a fault was found, which the resolver holds.
+pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
+    let source = cluster::read(resolver, Side::Source);
+    let target = cluster::read(resolver, Side::Target);
+    warn_about_enabled(resolver);
+    let filter = topic_filter(resolver);
+    let topic_configs = topic_configs(resolver);
+    let heartbeats_replicated = resolver.boolean("heartbeats.replication.enabled", true).value;
+    let replication_factor = replication_factor(resolver);
+    let offset_storage_replication_factor = offset_storage_replication_factor(resolver);
+    let refresh_topics_interval = refresh_interval(resolver);
+    let offsets_mode = offsets_mode(resolver);
+    let separators = separators(resolver);
+    let policy_kind = policy_kind(resolver);
+    let (source, target) = (source?, target?);
+    let policy = policy(resolver, policy_kind?, separators, &source, &target)?;
+    Some(FlowConfig {
+        name: resolver.names().flow(),
+        selection: TopicSelection::new(filter?, policy, &source.alias, &target.alias, heartbeats_replicated),
+        source,
+        target,
+        topic_configs: topic_configs?,
+        replication_factor,
+        offset_storage_replication_factor,
+        refresh_topics_interval,
+        offsets_mode,
+    })
+}
+
+/// MM2 reads this switch twice, once without trimming it.
+fn warn_about_enabled(resolver: &mut Resolver<'_>) {
+    if let Some(entry) = resolver.find("enabled").filter(|entry| entry.value.trim() != entry.value) {
+        resolver.warn(
+            entry,
+            "taken as true; MM2 takes it for false while heartbeats are off, because of the blank",
+        );
+    }
+}
+
+fn topic_filter(resolver: &mut Resolver<'_>) -> Option<TopicFilter> {
+    let include = patterns(resolver, "topics", None, DEFAULT_INCLUDED_TOPICS);
+    let exclude = patterns(resolver, "topics.exclude", Some("topics.blacklist"), DEFAULT_EXCLUDED_TOPICS);
+    Some(TopicFilter::from_lists(include?, exclude?))
+}
+
+fn topic_configs(resolver: &mut Resolver<'_>) -> Option<TopicConfigFilter> {
+    let key = "config.properties.exclude";
+    let exclude = patterns(resolver, key, Some("config.properties.blacklist"), DEFAULT_EXCLUDED_CONFIGS);
+    let defaults_from = resolver.string("use.defaults.from").map(|setting| setting.value);
+    Some(TopicConfigFilter::from_list(exclude?, defaults_from.as_deref() == Some("source")))
+}
+
+/// A list of patterns, from its key, else from its name of before Kafka 2.7, else the default.
+fn patterns(
+    resolver: &mut Resolver<'_>,
+    key: &str,
+    old_key: Option<&str>,
+    default: &[&str],
+) -> Option<PatternList> {
+    let mut entry = resolver.find(key);
+    if let Some(old) = old_key.and_then(|old_key| resolver.find(old_key)) {
+        let text = if entry.is_some() {
+            format!("ignored because `{key}` is written too")
+        } else {
+            format!("the old name of `{key}`: honoured here, ignored by MM2 since 4.0")
+        };
+        resolver.warn(old, text);
+        entry = entry.or(Some(old));
+    }
+    let Some(entry) = entry else {
+        return Some(PatternList::compile(default).expect("the defaults are tested to compile"));
+    };
+    let entry = resolver.usable(entry)?;
+    let patterns: Vec<&str> = super::resolve::split_list(&entry.value).collect();
+    match PatternList::compile(&patterns) {
+        Ok(list) => Some(list),
+        Err(error) => {
+            let remedy = if entry.value.contains('{') {
+                "a list is cut at every comma, also inside `{…}`: write the pattern without one"
+            } else {
+                "mend the pattern; lists are cut at commas, and a single backslash is eaten by the file format"
+            };
+            resolver.fault(Fault::of(entry, error.to_string()).remedy(remedy));
+            None
+        }
+    }
+}
+
+fn replication_factor(resolver: &mut Resolver<'_>) -> ReplicationFactor {
+    let entry = resolver.find("replication.factor");
+    factor(resolver, "replication.factor", entry, REPLICATION_FACTOR)
+}
+
+fn offset_storage_replication_factor(resolver: &mut Resolver<'_>) -> ReplicationFactor {
+    let key = "offset.storage.replication.factor";
+    let entry = resolver.find_of_worker(key);
+    factor(resolver, key, entry, OFFSET_STORAGE_REPLICATION_FACTOR)
+}
+
+fn factor(
+    resolver: &mut Resolver<'_>,
+    key: &str,
+    entry: Option<&super::properties::Entry>,
+    default: i16,
+) -> ReplicationFactor {
+    let unwritten = ReplicationFactor { value: default, key: key.to_owned(), line: None };
+    let Some(entry) = entry else { return unwritten };
+    if let Some(fault) = super::resolve::placeholder_fault(entry) {
+        resolver.fault(fault);
+        return unwritten;
+    }
+    match parse_integer(&entry.value).and_then(|value| i16::try_from(value).ok()) {
+        Some(value) if value == -1 || value >= 1 => {
+            ReplicationFactor { value, key: entry.key.clone(), line: Some(entry.line) }
+        }
+        _ => {
+            let remedy = "write a number from 1, or -1 for the broker's own default";
+            resolver.fault(Fault::of(entry, "not a replication factor").remedy(remedy));
+            unwritten
+        }
+    }
+}
+
+fn refresh_interval(resolver: &mut Resolver<'_>) -> Option<Duration> {
+    let enabled = resolver.boolean("refresh.topics.enabled", true).value;
+    let interval = resolver.seconds("refresh.topics.interval.seconds", REFRESH_TOPICS_SECONDS);
+    interval.filter(|_| enabled)
+}
+
+fn offsets_mode(resolver: &mut Resolver<'_>) -> OffsetsMode {
+    let key = "offsets.mode";
+    let Some(Setting { value, .. }) = resolver.string(key) else { return OffsetsMode::Auto };
+    let entry = resolver.find(key).expect("a setting that was read is written somewhere");
+    match value.as_str() {
+        "auto" => OffsetsMode::Auto,
+        "mapped" => OffsetsMode::Mapped,
+        "identical" => {
+            resolver.fault(
+                Fault::of(entry, "equal offsets are not built yet")
+                    .remedy("write `mapped`, or remove the key: partitions are mapped"),
+            );
+            OffsetsMode::Auto
+        }
+        _ => {
+            resolver.fault(Fault::of(entry, "not a mode").remedy("write `auto` or `mapped`"));
+            OffsetsMode::Auto
+        }
+    }
+}
+
+fn separators(resolver: &mut Resolver<'_>) -> Separators {
+    let separator =
+        resolver.string("replication.policy.separator").map_or_else(|| ".".to_owned(), |s| s.value);
+    if let Some(bad) = separator.chars().find(|c| !c.is_ascii_alphanumeric() && !"._-".contains(*c)) {
+        let entry =
+            resolver.find("replication.policy.separator").expect("only a written separator can be bad");
+        let reason = format!("`{bad}` cannot be part of a topic's name");
+        resolver.fault(Fault::of(entry, reason).remedy("use letters, digits, `.`, `_` or `-`"));
+    }
+    let internal = resolver.boolean("replication.policy.internal.topic.separator.enabled", true).value;
+    Separators::new(&separator, internal)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PolicyKind {
+    Default,
+    Identity,
+}
+
+fn policy_kind(resolver: &mut Resolver<'_>) -> Option<PolicyKind> {
+    let key = "replication.policy.class";
+    let Some(entry) = resolver.find(key) else { return Some(PolicyKind::Default) };
+    let entry = resolver.usable(entry)?;
+    let class = entry.value.trim();
+    match class.strip_prefix(MIRROR_PACKAGE).unwrap_or(class) {
+        "DefaultReplicationPolicy" => Some(PolicyKind::Default),
+        "IdentityReplicationPolicy" => Some(PolicyKind::Identity),
+        _ => {
+            let remedy =
+                format!("use `{MIRROR_PACKAGE}DefaultReplicationPolicy` or `…IdentityReplicationPolicy`");
+            resolver.fault(Fault::of(entry, "this class cannot be run here").remedy(remedy));
+            None
+        }
+    }
+}
+
+/// Under the identity policy every topic comes from the source alias, so equal aliases make all of them cycles: MM2
+/// then copies nothing and says nothing.
+fn policy(
+    resolver: &mut Resolver<'_>,
+    kind: PolicyKind,
+    separators: Separators,
+    source: &ClusterConfig,
+    target: &ClusterConfig,
+) -> Option<ReplicationPolicy> {
+    match kind {
+        PolicyKind::Default => Some(ReplicationPolicy::Default(separators)),
+        PolicyKind::Identity if source.alias == target.alias => {
+            let entry = resolver.find(Side::Source.alias_key()).or(resolver.find(Side::Target.alias_key()))?;
+            let reason = "source and target have the same alias, which under IdentityReplicationPolicy makes every \
+                          topic look as if it came from the target: nothing would be copied";
+            resolver.fault(Fault::of(entry, reason).remedy("remove the alias keys, or make them differ"));
+            None
+        }
+        PolicyKind::Identity => {
+            Some(ReplicationPolicy::Identity { separators, source_alias: source.alias.clone() })
+        }
+    }
+}

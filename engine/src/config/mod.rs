@@ -1,0 +1,84 @@
+//! From a properties file of MM2 to what a flow does: what was typed, and what it means.
+//!
+//! Two rules hold for everything that is not built yet. What MM2 does by default and twinlog does not is named in
+//! one line ([`MirrorConfig::not_yet`]) and the flow runs. What a key asks for expressly is refused with a sentence
+//! that names the key: nobody is to believe that something happens which does not.
+//!
+//! The road of a key: [`properties`] reads the text, `keys` knows every name, `resolve` finds the value that counts
+//! for a flow (`a->b.key` before `key`; `a.key` for what belongs to a cluster), `refused` turns away what is not
+//! built, `flow` and `cluster` give types. All faults are gathered before anything is returned.
+
+mod cluster;
+mod error;
+mod flow;
+mod flows;
+mod keys;
+mod notices;
+mod properties;
+mod refused;
+mod resolve;
+mod secret;
+
+pub use cluster::ClusterConfig;
+pub use error::{ConfigErrors, Fault, Origin};
+pub use flow::{FlowConfig, OffsetsMode};
+pub use notices::Warning;
+pub use properties::{Entry, Properties};
+pub use secret::is_secret_key;
+
+/// A whole configuration: what `twinlog run` is given.
+#[derive(Clone, Debug)]
+pub struct MirrorConfig {
+    flows: Vec<FlowConfig>,
+    warnings: Vec<Warning>,
+    not_needed: Vec<Origin>,
+    not_yet: Vec<&'static str>,
+}
+
+impl MirrorConfig {
+    /// Reads a properties file as MM2 would (`connect-mirror-maker.sh`).
+    ///
+    /// # Errors
+    /// All faults at once, in the order of the file.
+    pub fn from_properties(bytes: &[u8]) -> Result<Self, ConfigErrors> {
+        let properties = Properties::parse(bytes).map_err(ConfigErrors::new)?;
+        let enabled = flows::enabled(&properties).map_err(ConfigErrors::new)?;
+        let mut resolver = resolve::Resolver::new(&properties, &enabled);
+        let flow = flow::read(&mut resolver);
+        refused::check(&mut resolver);
+        let not_yet = refused::not_yet(&resolver);
+        let notices = notices::gather(&properties, &enabled);
+        let (faults, mut warnings) = resolver.finish();
+        warnings.extend(notices.warnings);
+        warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
+        match flow {
+            Some(flow) if faults.is_empty() => {
+                Ok(Self { flows: vec![flow], warnings, not_needed: notices.not_needed, not_yet })
+            }
+            _ => Err(ConfigErrors::new(faults)),
+        }
+    }
+
+    /// The enabled flows. Exactly one until several are built.
+    pub fn flows(&self) -> &[FlowConfig] {
+        &self.flows
+    }
+
+    /// What reads oddly in the file but does not keep it from being used. To be logged at start, each once.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Keys that tune parts of MM2 that twinlog does not have (producers, worker topics, converters).
+    pub fn not_needed(&self) -> &[Origin] {
+        &self.not_needed
+    }
+
+    /// What MM2 would do for this file by default and this version does not, in words; one log line at start.
+    pub fn not_yet(&self) -> &[&'static str] {
+        &self.not_yet
+    }
+}
+
+#[cfg(test)]
+mod tests;

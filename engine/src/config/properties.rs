@@ -1,0 +1,205 @@
+//! Reads the text format of `java.util.Properties`, keeping the line of each key.
+//!
+//! Same reading as Java's, quirks included: a single backslash before an ordinary character is eaten, a `#` starts
+//! a comment only at the start of a logical line, blanks at the end of a value belong to it. Two differences, both
+//! in the operator's favour: text that is valid UTF-8 is read as such (Java takes every byte for a Latin-1
+//! character), and a byte order mark is dropped.
+//!
+//! # References
+//! `java.util.Properties#load(InputStream)`.
+
+use std::collections::HashMap;
+
+use super::error::Fault;
+use super::secret;
+
+/// One key of a properties file with its value and where it was written.
+///
+/// `Debug` masks the values of secret keys.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The key, escapes resolved.
+    pub key: String,
+    /// The value as Java would hand it out: escapes resolved, blanks at its end kept.
+    pub value: String,
+    /// Line of the file in which the key begins, from 1.
+    pub line: usize,
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {} = {:?}", self.line, self.key, secret::shown(&self.key, &self.value))
+    }
+}
+
+/// A properties file: all entries in the order written, and the last one of each key.
+#[derive(Clone, Debug, Default)]
+pub struct Properties {
+    entries: Vec<Entry>,
+    last: HashMap<String, usize>,
+}
+
+impl Properties {
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    /// One [`Fault`] for each malformed `\u` escape, the only thing that Java's reader refuses.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Vec<Fault>> {
+        let text = decode(bytes);
+        let mut properties = Self::default();
+        let mut faults = Vec::new();
+        for logical in logical_lines(&text) {
+            match split_entry(&logical.text) {
+                Ok((key, value)) => properties.push(Entry { key, value, line: logical.line }),
+                Err(BadEscape(found)) => faults.push(
+                    Fault::new("`\\u` must be followed by four hexadecimal digits")
+                        .at_line(logical.line)
+                        .value(&found)
+                        .remedy("write `\\\\u` for a backslash before the letter u"),
+                ),
+            }
+        }
+        if faults.is_empty() { Ok(properties) } else { Err(faults) }
+    }
+
+    /// The entry that counts for `key`: the last one written.
+    pub fn find(&self, key: &str) -> Option<&Entry> {
+        self.last.get(key).map(|&index| &self.entries[index])
+    }
+
+    /// Every entry as written, repeated keys included.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The entries that count: for a repeated key only the last one, at its place.
+    pub fn effective(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().enumerate().filter(|(index, e)| self.last[&e.key] == *index).map(|(_, e)| e)
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.last.insert(entry.key.clone(), self.entries.len());
+        self.entries.push(entry);
+    }
+}
+
+/// UTF-8 where the bytes are valid UTF-8, else Latin-1, in which every byte is a character.
+fn decode(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text).to_owned(),
+        Err(_) => bytes.iter().map(|&byte| char::from(byte)).collect(),
+    }
+}
+
+/// A line with its continuations joined and comments gone; escapes still in it.
+struct LogicalLine {
+    text: String,
+    line: usize,
+}
+
+fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\u{c}')
+}
+
+/// Joins continued lines. A line without a character in it (also one that consists of nothing but a continuation)
+/// does not begin a logical line, so a `#` after it still starts a comment: Java does the same.
+fn logical_lines(text: &str) -> Vec<LogicalLine> {
+    let mut lines = Vec::new();
+    let mut current = LogicalLine { text: String::new(), line: 0 };
+    for (index, natural) in natural_lines(text).enumerate() {
+        let natural = natural.trim_start_matches(is_blank);
+        if current.text.is_empty() {
+            if natural.is_empty() || natural.starts_with(['#', '!']) {
+                continue;
+            }
+            current.line = index + 1;
+        }
+        let backslashes = natural.chars().rev().take_while(|&c| c == '\\').count();
+        if backslashes % 2 == 1 {
+            current.text.push_str(&natural[..natural.len() - 1]);
+            continue;
+        }
+        current.text.push_str(natural);
+        lines.push(std::mem::replace(&mut current, LogicalLine { text: String::new(), line: 0 }));
+    }
+    if !current.text.is_empty() {
+        lines.push(current);
+    }
+    lines
+}
+
+/// Lines ended by a newline, a carriage return, or both.
+fn natural_lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = text.find(['\n', '\r']) else {
+            rest = None;
+            return Some(text);
+        };
+        let after = &text[end..];
+        rest = Some(after.strip_prefix("\r\n").unwrap_or(&after[1..]));
+        Some(&text[..end])
+    })
+}
+
+/// The text of a `\u` escape that is not one.
+struct BadEscape(String);
+
+/// Cuts a logical line at its separator: blanks, then at most one `=` or `:`, then blanks.
+fn split_entry(line: &str) -> Result<(String, String), BadEscape> {
+    let mut escaped = false;
+    let key_end = line
+        .find(|c: char| {
+            let ends = !escaped && (is_blank(c) || c == '=' || c == ':');
+            escaped = c == '\\' && !escaped;
+            ends
+        })
+        .unwrap_or(line.len());
+    let rest = line[key_end..].trim_start_matches(is_blank);
+    let value = rest.strip_prefix(['=', ':']).unwrap_or(rest).trim_start_matches(is_blank);
+    Ok((unescape(&line[..key_end])?, unescape(value)?))
+}
+
+/// Resolves escapes. Works in UTF-16 units because two `\u` escapes may form one character.
+fn unescape(text: &str) -> Result<String, BadEscape> {
+    if !text.contains('\\') {
+        return Ok(text.to_owned());
+    }
+    let mut units: Vec<u16> = Vec::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        let c = if c == '\\' {
+            rest.next().unwrap_or('\\')
+        } else {
+            push(&mut units, c);
+            continue;
+        };
+        match c {
+            'u' => {
+                let after = rest.as_str();
+                let digits = after.get(..4).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+                let unit = digits.and_then(|d| u16::from_str_radix(d, 16).ok());
+                units.push(unit.ok_or_else(|| BadEscape(format!("\\u{}", first_chars(after, 4))))?);
+                rest = after[4..].chars();
+            }
+            't' => units.push(0x09),
+            'n' => units.push(0x0a),
+            'f' => units.push(0x0c),
+            'r' => units.push(0x0d),
+            other => push(&mut units, other),
+        }
+    }
+    Ok(String::from_utf16_lossy(&units))
+}
+
+fn push(units: &mut Vec<u16>, c: char) {
+    units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
+}
+
+fn first_chars(text: &str, count: usize) -> String {
+    text.chars().take(count).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Keeps secrets out of every message: which keys hold one, and what is shown of a value.
+
+/// Shown in place of a secret.
+const MASK: &str = "********";
+
+/// Values longer than this are cut in messages, in characters.
+const SHOWN_CHARS_MAX: usize = 120;
+
+/// Parts of a key's name that mean "secret". Wide on purpose: a masked harmless value costs a look into the file, a
+/// printed password costs a password.
+const SECRET_PARTS: [&str; 9] =
+    ["password", "passphrase", "secret", "jaas", "token", "credential", "private", "keystore.key", "api.key"];
+
+/// Last parts of a key's name that mean "secret" by themselves (`ssl.keystore.key`, `basic.auth.user.info`).
+const SECRET_ENDS: [&str; 3] = [".key", "user.info", "certificate.chain"];
+
+/// Words that, in a value, give away that it holds a secret whatever its key (`password="…"` in a JAAS line that was
+/// written under a misspelt key).
+const SECRET_IN_VALUE: [&str; 6] =
+    ["password", "secret", "token", "sharedaccesskey", "private key", "loginmodule"];
+
+/// Whether the value of `key` must never be printed. Capital letters do not matter.
+pub fn is_secret_key(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    SECRET_PARTS.iter().any(|part| key.contains(part)) || SECRET_ENDS.iter().any(|end| key.ends_with(end))
+}
+
+/// What a message may show of the value of `key`: masked when either of them smells of a secret, else shortened and
+/// with control characters escaped.
+pub(super) fn shown(key: &str, value: &str) -> String {
+    let lower = value.to_ascii_lowercase();
+    if !value.is_empty() && (is_secret_key(key) || SECRET_IN_VALUE.iter().any(|word| lower.contains(word))) {
+        return MASK.to_owned();
+    }
+    let mut text: String = value.chars().take(SHOWN_CHARS_MAX).flat_map(escape_control).collect();
+    if value.chars().nth(SHOWN_CHARS_MAX).is_some() {
+        text.push('…');
+    }
+    text
+}
+
+fn escape_control(c: char) -> impl Iterator<Item = char> {
+    let escaped = c.is_control().then(|| c.escape_default());
+    let plain = (!c.is_control()).then_some(c);
+    escaped.into_iter().flatten().chain(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_secret_keys_are_masked_in_every_scope() {
+        for key in [
+            "west.sasl.jaas.config",
+            "ssl.keystore.password",
+            "ssl.key.password",
+            "east.ssl.keystore.key",
+            "sasl.oauthbearer.client.credentials.client.secret",
+            "west->east.source.admin.SASL.JAAS.CONFIG",
+            "x.Token",
+            "sasl.oauthbearer.assertion.private.key.passphrase",
+        ] {
+            assert_eq!(shown(key, "hunter2"), MASK, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_password_under_a_harmless_key_is_masked_too() {
+        assert_eq!(shown("west.saslconfig", "PlainLoginModule required password=\"x\";"), MASK);
+    }
+
+    #[test]
+    fn ordinary_values_are_shown() {
+        assert_eq!(shown("topics", "orders, pay.*"), "orders, pay.*");
+        assert_eq!(shown("key.converter", "Foo"), "Foo");
+        assert_eq!(shown("ssl.keystore.password", ""), "");
+    }
+
+    #[test]
+    fn long_values_are_cut_and_control_characters_are_escaped() {
+        assert_eq!(shown("topics", "a\rb\n"), "a\\rb\\n");
+        let cut = shown("topics", &"é".repeat(500));
+        assert_eq!(cut.chars().count(), SHOWN_CHARS_MAX + 1);
+        assert!(cut.ends_with('…'));
+    }
+}

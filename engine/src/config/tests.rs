@@ -1,0 +1,351 @@
+use std::time::Duration;
+
+use super::*;
+use crate::policy::{DEFAULT_EXCLUDED_TOPICS, ReplicationPolicy, Selection};
+
+/// The least that runs.
+const BASE: &str = "clusters = west, east\nwest.bootstrap.servers = w:1\neast.bootstrap.servers = e:1\n\
+                    west->east.enabled = true\n";
+
+fn config(more: &str) -> MirrorConfig {
+    MirrorConfig::from_properties(format!("{BASE}{more}").as_bytes())
+        .unwrap_or_else(|e| panic!("{more}: {e}"))
+}
+
+fn flow(more: &str) -> FlowConfig {
+    config(more).flows()[0].clone()
+}
+
+fn faults(more: &str) -> Vec<String> {
+    match MirrorConfig::from_properties(format!("{BASE}{more}").as_bytes()) {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors.faults().iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[track_caller]
+fn refused(line: &str) {
+    let faults = faults(line);
+    let key = line.split('=').next().unwrap().trim();
+    assert_eq!(faults.len(), 1, "{line}: {faults:?}");
+    assert!(faults[0].starts_with(&format!("line 5: `{key} = ")), "{line}: {faults:?}");
+}
+
+#[track_caller]
+fn passes(line: &str) {
+    assert_eq!(faults(line), Vec::<String>::new(), "{line}");
+}
+
+#[test]
+fn the_least_file_gives_the_defaults_of_4_3_1() {
+    let flow = flow("");
+    assert_eq!(flow.name, "west->east");
+    assert_eq!((flow.source.alias.as_str(), flow.target.alias.as_str()), ("west", "east"));
+    assert_eq!(flow.source.bootstrap, ["w:1"]);
+    assert_eq!(flow.selection.filter().include(), [".*"]);
+    assert_eq!(flow.selection.filter().exclude(), DEFAULT_EXCLUDED_TOPICS);
+    assert_eq!(flow.selection.policy(), &ReplicationPolicy::default_with("."));
+    assert_eq!(flow.selection.remote_topic("orders"), "west.orders");
+    assert_eq!((flow.replication_factor.value, flow.replication_factor.line), (2, None));
+    assert_eq!(flow.offset_storage_replication_factor.value, 3);
+    assert_eq!(flow.refresh_topics_interval, Some(Duration::from_secs(600)));
+    assert_eq!(flow.offsets_mode, OffsetsMode::Auto);
+    let config = config("");
+    assert!(config.warnings().is_empty(), "{:?}", config.warnings());
+    assert_eq!(config.not_yet().len(), 5);
+}
+
+#[test]
+fn a_key_of_the_flow_beats_the_same_key_at_top_level() {
+    let text =
+        "topics = a\nwest->east.topics = b, c\nreplication.factor = 3\nwest->east.replication.factor = 1\n";
+    let flow = flow(text);
+    assert_eq!(flow.selection.filter().include(), ["b", "c"]);
+    assert_eq!(flow.replication_factor.value, 1);
+    assert_eq!(flow.replication_factor.key, "west->east.replication.factor");
+    assert_eq!(flow.replication_factor.line, Some(8));
+}
+
+#[test]
+fn addresses_come_from_the_flow_then_the_cluster_then_the_top() {
+    let text = "clusters=a,b\nbootstrap.servers=top:1 , top:2,\nb.bootstrap.servers=b:1\na->b.enabled=true\n";
+    let read = |more: &str| {
+        let config = MirrorConfig::from_properties(format!("{text}{more}").as_bytes()).unwrap();
+        let flow = config.flows()[0].clone();
+        (flow.source.bootstrap, flow.target.bootstrap)
+    };
+    assert_eq!(read(""), (vec!["top:1".into(), "top:2".into()], vec!["b:1".into()]));
+    assert_eq!(read("a->b.target.cluster.bootstrap.servers=f:1").1, ["f:1"]);
+}
+
+#[test]
+fn the_worker_prefers_the_top_level_to_the_target_and_reads_no_flow() {
+    let key = "offset.storage.replication.factor";
+    let read = |text: &str| flow(text).offset_storage_replication_factor.value;
+    assert_eq!(read(&format!("{key}=1\neast.{key}=2")), 1);
+    assert_eq!(read(&format!("east.{key}=2")), 2);
+    assert_eq!(read(&format!("west.{key}=2")), 3);
+    assert_eq!(read(&format!("west->east.{key}=2")), 3);
+}
+
+#[test]
+fn aliases_in_names_can_be_blanked_or_changed() {
+    let blank = flow("replication.policy.separator=\nsource.cluster.alias=\ntarget.cluster.alias=\n");
+    assert_eq!((blank.source.alias.as_str(), blank.source.name.as_str()), ("", "west"));
+    assert_eq!(blank.selection.remote_topic("orders"), "orders");
+    assert_eq!(flow("west->east.source.cluster.alias=w").selection.remote_topic("t"), "w.t");
+}
+
+#[test]
+fn a_cluster_called_source_makes_its_alias_key_one_at_top_level() {
+    let text = "clusters=source,hosted\nsource.bootstrap.servers=s:1\nhosted.bootstrap.servers=h:1\n\
+                source->hosted.enabled=true\nreplication.policy.separator=\nsource.cluster.alias=\n\
+                hosted.cluster.alias=x\n";
+    let config = MirrorConfig::from_properties(text.as_bytes()).unwrap();
+    assert_eq!(config.flows()[0].selection.remote_topic("orders"), "orders");
+    let warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["read by nobody, neither MM2 nor twinlog: `hosted.cluster.alias` (line 7)"]);
+}
+
+#[test]
+fn both_policies_are_known_and_others_are_refused() {
+    for class in ["org.apache.kafka.connect.mirror.IdentityReplicationPolicy", " IdentityReplicationPolicy"] {
+        let flow = flow(&format!("replication.policy.class={class}"));
+        assert_eq!(flow.selection.policy(), &ReplicationPolicy::identity("west"));
+    }
+    passes("replication.policy.class = org.apache.kafka.connect.mirror.DefaultReplicationPolicy");
+    refused("replication.policy.class = com.example.LegacyReplicationPolicy");
+    refused("replication.policy.separator = a/b");
+}
+
+#[test]
+fn equal_aliases_under_identity_are_refused_because_nothing_would_be_copied() {
+    let text =
+        "replication.policy.class=IdentityReplicationPolicy\nsource.cluster.alias=\ntarget.cluster.alias=";
+    let faults = faults(text);
+    assert_eq!(faults.len(), 1);
+    assert!(faults[0].contains("nothing would be copied"), "{faults:?}");
+}
+
+#[test]
+fn old_names_work_and_say_so() {
+    let config = config("topics.blacklist = tmp-.*\n");
+    assert_eq!(config.flows()[0].selection.select("tmp-1"), Selection::Excluded);
+    assert!(config.warnings()[0].to_string().starts_with("line 5: `topics.blacklist`: the old name of"));
+    let both = self::config("topics.blacklist = tmp-.*\ntopics.exclude = x\n");
+    assert_eq!(both.flows()[0].selection.filter().exclude(), ["x"]);
+    assert!(both.warnings()[0].text.starts_with("ignored because"));
+}
+
+#[test]
+fn empty_lists_match_nothing_and_exclude_nothing() {
+    let flow = flow("west->east.topics =\nwest->east.topics.exclude =\n");
+    assert!(flow.selection.filter().include().is_empty());
+    assert!(flow.selection.filter().exclude().is_empty());
+    assert_eq!(flow.selection.select("heartbeats"), Selection::Mirrored);
+}
+
+#[test]
+fn a_pattern_cut_at_a_comma_is_refused_with_key_line_and_reason() {
+    let faults = faults("west->east.topics.exclude = ok, console-[0-9]{1,6}(\n");
+    assert_eq!(faults.len(), 1);
+    assert!(faults[0].starts_with("line 5: `west->east.topics.exclude = "), "{faults:?}");
+    assert!(faults[0].contains("cut at every comma"), "{faults:?}");
+}
+
+#[test]
+fn refreshing_can_be_paced_and_switched_off() {
+    let read = |text: &str| flow(text).refresh_topics_interval;
+    assert_eq!(read("refresh.topics.interval.seconds = 5"), Some(Duration::from_secs(5)));
+    assert_eq!(read("refresh.topics.interval.seconds = -1"), None);
+    assert_eq!(read("refresh.topics.enabled = false"), None);
+    refused("refresh.topics.interval.seconds = 0");
+    refused("refresh.topics.interval.seconds = 10 # seconds");
+    refused("refresh.topics.enabled = on");
+}
+
+#[test]
+fn factors_are_whole_numbers_from_1_or_minus_1() {
+    assert_eq!(flow("replication.factor = -1").replication_factor.value, -1);
+    for bad in ["0", "-2", "two", "99999", "1 # replica", ""] {
+        refused(&format!("replication.factor = {bad}"));
+    }
+}
+
+#[test]
+fn what_is_asked_for_expressly_and_not_built_is_refused() {
+    for line in [
+        "sync.group.offsets.enabled = true",
+        "west->east.sync.group.offsets.enabled = TRUE",
+        "emit.heartbeats.enabled = true",
+        "east->west.emit.heartbeats.enabled = true",
+        "emit.checkpoints.enabled = true",
+        "emit.offset-syncs.enabled = true",
+        "sync.topic.acls.enabled = true",
+        "sync.topic.configs.enabled = true",
+        "west.security.protocol = SASL_SSL",
+        "security.protocol = ssl",
+        "west->east.security.protocol = SSL",
+        "west->east.source.cluster.security.protocol = SSL",
+        "west.consumer.security.protocol = SSL",
+        "east.security.protocol = abc",
+        "west.sasl.mechanism = PLAIN",
+        "ssl.truststore.location = /x.jks",
+        "east.admin.ssl.truststore.location = /x.jks",
+        "west.consumer.isolation.level = read_committed",
+        "consumer.isolation.level = read_committed",
+        "west->east.consumer.isolation.level = read_committed",
+        "west->east.consumer.override.isolation.level = read_committed",
+        "west->east.source.consumer.isolation.level = read_committed",
+        "west.consumer.auto.offset.reset = latest",
+        "exactly.once.source.support = enabled",
+        "east.exactly.once.source.support = ENABLED",
+        "west->east.exactly.once.support = required",
+        "offsets.mode = identical",
+        "offsets.mode = exact",
+        "offsets.identical.topics = a",
+        "exactly.once = off",
+        "on.loss = continue",
+        "on.target.loss = recopy",
+        "throttle = 1000000",
+        "memory.max = 64 MiB",
+        "loops.allow = true",
+        "west->east.compression.type = zstd",
+        "errors.tolerance = all",
+        "transforms = route",
+        "predicates = isFoo",
+        "topic.filter.class = com.example.MyFilter",
+        "topic.filter.class = com.example.DefaultTopicFilter",
+        "config.property.filter.class = X",
+        "forwarding.admin.class = X",
+        "value.converter = org.apache.kafka.connect.json.JsonConverter",
+        "offset-syncs.topic.location = target",
+        "config.providers = file",
+        "topics = ${TOPICS}",
+        "west->east.replication.factor = ${FACTOR}",
+        "east->west.enabled = true",
+        "heartbeats.replication.enabled = maybe",
+    ] {
+        refused(line);
+    }
+}
+
+#[test]
+fn what_happens_anyway_may_be_written() {
+    for line in [
+        "sync.group.offsets.enabled = false",
+        "emit.heartbeats.enabled = false",
+        "emit.checkpoints.enabled = false",
+        "sync.topic.acls.enabled = False",
+        "sync.topic.configs.enabled = false",
+        "security.protocol = plaintext",
+        "west.security.protocol = PLAINTEXT",
+        "west.consumer.isolation.level = read_uncommitted",
+        "east.consumer.isolation.level = read_committed",
+        "west.consumer.auto.offset.reset = earliest",
+        "exactly.once.source.support = disabled",
+        "offsets.mode = auto",
+        "offsets.mode = mapped",
+        "exactly.once = on",
+        "on.loss = hold",
+        "on.target.loss = hold",
+        "errors.tolerance = none",
+        "transforms =",
+        "topic.filter.class = org.apache.kafka.connect.mirror.DefaultTopicFilter",
+        "key.converter = org.apache.kafka.connect.converters.ByteArrayConverter",
+        "offset-syncs.topic.location = source",
+        "offset-syncs.topic.replication.factor = 1",
+        "checkpoints.topic.replication.factor = 1",
+        "heartbeats.topic.replication.factor = 1",
+        "emit.checkpoints.interval.seconds = 5",
+        "groups = .*",
+        "tasks.max = 4",
+        "ssl.client.auth = required",
+        "east.producer.compression.type = zstd",
+        "north->east.emit.heartbeats.enabled = true",
+    ] {
+        passes(line);
+    }
+}
+
+#[test]
+fn a_switch_of_the_flow_overrules_one_that_would_be_refused() {
+    passes("emit.checkpoints.enabled = true\nwest->east.emit.checkpoints.enabled = false");
+}
+
+#[test]
+fn what_is_switched_off_is_not_named_as_missing() {
+    let config = config("emit.heartbeats.enabled=false\nwest->east.sync.topic.acls.enabled=false\n");
+    assert_eq!(
+        config.not_yet(),
+        ["offset syncs", "checkpoints of consumer groups", "changes of topic configs after creation"]
+    );
+}
+
+#[test]
+fn security_of_a_cluster_without_a_flow_does_not_matter() {
+    let text = "clusters = west, east, north\nnorth.security.protocol = SASL_SSL\nnorth.ssl.key.password = x\n\
+                north.consumer.isolation.level = read_committed\n";
+    passes(text);
+}
+
+#[test]
+fn security_is_one_fault_for_each_cluster_and_never_shows_a_secret() {
+    let faults = faults(
+        "west.security.protocol=SASL_SSL\nwest.sasl.mechanism=PLAIN\nwest.sasl.jaas.config=x password=\"hunter2\";\n\
+         east.ssl.keystore.password=hunter2\neast.ssl.key.password=hunter2\n",
+    );
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    assert!(
+        faults[0].starts_with("line 5: `west.security.protocol = SASL_SSL`: TLS and SASL are not built yet")
+    );
+    assert!(faults[1].contains("`east.ssl.keystore.password = ********`"), "{faults:?}");
+    assert!(faults[1].contains("and 1 more such key"), "{faults:?}");
+    assert!(!faults.join("\n").contains("hunter2"));
+}
+
+#[test]
+fn security_left_over_beside_a_written_plaintext_is_a_warning() {
+    let config = config("east.security.protocol=PLAINTEXT\neast.ssl.truststore.location=/x.jks\n");
+    assert!(config.warnings()[0].to_string().contains("without effect"), "{:?}", config.warnings());
+}
+
+#[test]
+fn all_faults_come_at_once_in_the_order_of_the_file() {
+    let text = "clusters=a,b\nb.bootstrap.servers=,\na->b.enabled=true\ntopics=(\nreplication.factor=x\n\
+                sync.group.offsets.enabled=true\n";
+    let errors = MirrorConfig::from_properties(text.as_bytes()).unwrap_err();
+    let keys: Vec<_> = errors.faults().iter().map(|fault| fault.key.clone().unwrap()).collect();
+    assert_eq!(
+        keys,
+        [
+            "a.bootstrap.servers",
+            "b.bootstrap.servers",
+            "topics",
+            "replication.factor",
+            "sync.group.offsets.enabled"
+        ]
+    );
+}
+
+#[test]
+fn unknown_keys_make_one_warning_and_repeated_keys_one_each() {
+    let config = config("task.max=2\ntopics=a\nwest->east.enable=true\nnorth->east.topics=b\ntopics=c\n");
+    let warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "read by nobody, neither MM2 nor twinlog: `task.max` (line 5), `west->east.enable` (line 7), \
+             `north->east.topics` (line 8)",
+            "line 9: `topics`: written 2 times (lines 6, 9); the last one counts",
+        ]
+    );
+}
+
+#[test]
+fn tuning_of_what_twinlog_does_not_have_is_listed_apart() {
+    let config = config("tasks.max=4\neast.producer.batch.size=1\nwest->east.consumer.fetch.max.bytes=1\n");
+    let keys: Vec<&str> = config.not_needed().iter().map(|origin| origin.key.as_str()).collect();
+    assert_eq!(keys, ["tasks.max", "east.producer.batch.size", "west->east.consumer.fetch.max.bytes"]);
+    assert!(config.warnings().is_empty());
+}
