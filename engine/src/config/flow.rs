@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::cluster::{self, ClusterConfig};
 use super::error::Fault;
+use super::properties::Entry;
 use super::resolve::{Resolver, Setting, Side, parse_integer};
 use crate::policy::{
     DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, PatternList,
@@ -155,12 +156,7 @@ fn offset_storage_replication_factor(resolver: &mut Resolver<'_>) -> Replication
     factor(resolver, key, entry, OFFSET_STORAGE_REPLICATION_FACTOR)
 }
 
-fn factor(
-    resolver: &mut Resolver<'_>,
-    key: &str,
-    entry: Option<&super::properties::Entry>,
-    default: i16,
-) -> ReplicationFactor {
+fn factor(resolver: &mut Resolver<'_>, key: &str, entry: Option<&Entry>, default: i16) -> ReplicationFactor {
     let unwritten = ReplicationFactor { value: default, key: key.to_owned(), line: None };
     let Some(entry) = entry else { return unwritten };
     if let Some(fault) = super::resolve::placeholder_fault(entry) {
@@ -252,9 +248,15 @@ fn policy(
     target: &ClusterConfig,
 ) -> Option<ReplicationPolicy> {
     match kind {
-        PolicyKind::Default => Some(ReplicationPolicy::Default(separators)),
+        PolicyKind::Default => {
+            for (side, alias) in [(Side::Source, &source.alias), (Side::Target, &target.alias)] {
+                check_alias(resolver, side, alias);
+            }
+            Some(ReplicationPolicy::Default(separators))
+        }
         PolicyKind::Identity if source.alias == target.alias => {
-            let entry = resolver.find(Side::Source.alias_key()).or(resolver.find(Side::Target.alias_key()))?;
+            let entry = resolver.find(Side::Source.alias_key()).or(resolver.find(Side::Target.alias_key()));
+            let entry = entry.expect("names in `clusters` differ, so a key made the aliases equal");
             let reason = "source and target have the same alias, which under IdentityReplicationPolicy makes every \
                           topic look as if it came from the target: nothing would be copied";
             resolver.fault(Fault::of(entry, reason).remedy("remove the alias keys, or make them differ"));
@@ -264,4 +266,26 @@ fn policy(
             Some(ReplicationPolicy::Identity { separators, source_alias: source.alias.clone() })
         }
     }
+}
+
+/// Aliases are part of the names of mirrored topics.
+fn check_alias(resolver: &mut Resolver<'_>, side: Side, alias: &str) {
+    if let Some(bad) = not_of_a_topic_name(alias) {
+        let entry = resolver.find(side.alias_key()).or(resolver.properties().find("clusters"));
+        let entry = entry.expect("every alias was written in one of these keys");
+        resolver.fault(bad_in_topic_name(entry, bad));
+    }
+}
+
+/// The first character that no topic's name may hold.
+///
+/// # References
+/// `org.apache.kafka.common.internals.Topic`.
+fn not_of_a_topic_name(text: &str) -> Option<char> {
+    text.chars().find(|c| !c.is_ascii_alphanumeric() && !"._-".contains(*c))
+}
+
+fn bad_in_topic_name(entry: &Entry, bad: char) -> Fault {
+    Fault::of(entry, format!("`{}` cannot be part of a topic's name", bad.escape_default()))
+        .remedy("use letters, digits, `.`, `_` or `-`")
 }

@@ -45,41 +45,53 @@ pub(super) fn pairs(clusters: &[String]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The one enabled flow, or why there is none.
-pub(super) fn enabled(properties: &Properties) -> Result<FlowNames, Vec<Fault>> {
+/// The enabled flows, and what is wrong with the switches.
+#[derive(Debug, Default)]
+pub(super) struct Enabled {
+    pub(super) flows: Vec<FlowNames>,
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Reads `clusters` and the switch of every pair. More than one flow is a fault until several are built; they are
+/// returned nevertheless, so that whatever else is wrong with them is found as well.
+pub(super) fn enabled(properties: &Properties) -> Enabled {
     if properties.entries().is_empty() {
-        return Err(vec![
-            Fault::new("the file holds no settings").remedy("write at least `clusters = a, b` and a flow"),
-        ]);
+        let fault =
+            Fault::new("the file holds no settings").remedy("write at least `clusters = a, b` and a flow");
+        return Enabled { faults: vec![fault], ..Enabled::default() };
     }
-    let clusters = clusters(properties).map_err(|fault| vec![fault])?;
-    let mut faults = Vec::new();
-    let mut found: Vec<(&str, &str, &Entry)> = Vec::new();
+    let clusters = match clusters(properties) {
+        Ok(clusters) => clusters,
+        Err(fault) => return Enabled { faults: vec![fault], ..Enabled::default() },
+    };
+    let mut enabled = Enabled::default();
+    let mut last: Option<&Entry> = None;
     for (source, target) in pairs(&clusters) {
         let entry =
             properties.find(&pair_key(source, target, "enabled")).or_else(|| properties.find("enabled"));
         let Some(entry) = entry else { continue };
         match parse_boolean(&entry.value) {
-            Some(true) => found.push((source, target, entry)),
+            Some(true) => {
+                let (source, target) = (source.to_owned(), target.to_owned());
+                enabled.flows.push(FlowNames { source, target, clusters: clusters.clone() });
+                last = last.filter(|last| last.line > entry.line).or(Some(entry));
+            }
             Some(false) => {}
-            None => faults.push(not_boolean(entry)),
+            None => enabled.faults.push(not_boolean(entry)),
         }
     }
-    match found.as_slice() {
-        [] if faults.is_empty() => faults.push(none_enabled(properties, &clusters)),
-        [(source, target, _)] if faults.is_empty() => {
-            let (source, target) = ((*source).to_owned(), (*target).to_owned());
-            return Ok(FlowNames { source, target, clusters });
-        }
-        [first, .., last] => {
-            let names = found.iter().map(|(s, t, _)| format!("`{s}->{t}`")).collect::<Vec<_>>().join(", ");
-            let entry = if first.2.line > last.2.line { first.2 } else { last.2 };
-            let reason = format!("{} flows are enabled ({names}) and this version runs one", found.len());
-            faults.push(Fault::of(entry, reason).remedy("enable one flow in each file"));
-        }
+    match last {
+        None if enabled.faults.is_empty() => enabled.faults.push(none_enabled(properties, &clusters)),
+        Some(last) if enabled.flows.len() > 1 => enabled.faults.push(several(last, &enabled.flows)),
         _ => {}
     }
-    Err(faults)
+    enabled
+}
+
+fn several(last: &Entry, flows: &[FlowNames]) -> Fault {
+    let names = flows.iter().map(|names| format!("`{}`", names.flow())).collect::<Vec<_>>().join(", ");
+    Fault::of(last, format!("{} flows are enabled ({names}) and this version runs one", flows.len()))
+        .remedy("enable one flow in each file")
 }
 
 fn clusters(properties: &Properties) -> Result<Vec<String>, Fault> {
@@ -119,9 +131,11 @@ mod tests {
     use super::*;
 
     fn enabled_in(text: &str) -> Result<String, Vec<String>> {
-        enabled(&Properties::parse(text.as_bytes()).unwrap())
-            .map(|names| names.flow())
-            .map_err(|faults| faults.iter().map(ToString::to_string).collect())
+        let found = enabled(&Properties::parse(text.as_bytes()).unwrap());
+        match (found.flows.as_slice(), found.faults.as_slice()) {
+            ([flow], []) => Ok(flow.flow()),
+            (_, faults) => Err(faults.iter().map(ToString::to_string).collect()),
+        }
     }
 
     #[test]

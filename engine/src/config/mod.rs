@@ -27,7 +27,7 @@ pub use properties::{Entry, Properties};
 pub use secret::is_secret_key;
 
 /// A whole configuration: what `twinlog run` is given.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct MirrorConfig {
     flows: Vec<FlowConfig>,
     warnings: Vec<Warning>,
@@ -38,25 +38,46 @@ pub struct MirrorConfig {
 impl MirrorConfig {
     /// Reads a properties file as MM2 would (`connect-mirror-maker.sh`).
     ///
+    /// ```
+    /// use twinlog_engine::config::MirrorConfig;
+    ///
+    /// let config = MirrorConfig::from_properties(
+    ///     b"clusters = west, east
+    ///       west.bootstrap.servers = west-1:9092
+    ///       east.bootstrap.servers = east-1:9092
+    ///       west->east.enabled = true
+    ///       west->east.topics = orders, pay.*",
+    /// )?;
+    /// let flow = &config.flows()[0];
+    /// assert_eq!(flow.name, "west->east");
+    /// assert_eq!(flow.selection.remote_topic("orders"), "west.orders");
+    /// # Ok::<(), twinlog_engine::config::ConfigErrors>(())
+    /// ```
+    ///
     /// # Errors
     /// All faults at once, in the order of the file.
     pub fn from_properties(bytes: &[u8]) -> Result<Self, ConfigErrors> {
         let properties = Properties::parse(bytes).map_err(ConfigErrors::new)?;
-        let enabled = flows::enabled(&properties).map_err(ConfigErrors::new)?;
-        let mut resolver = resolve::Resolver::new(&properties, &enabled);
-        let flow = flow::read(&mut resolver);
-        refused::check(&mut resolver);
-        let not_yet = refused::not_yet(&resolver);
-        let notices = notices::gather(&properties, &enabled);
-        let (faults, mut warnings) = resolver.finish();
-        warnings.extend(notices.warnings);
-        warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
-        match flow {
-            Some(flow) if faults.is_empty() => {
-                Ok(Self { flows: vec![flow], warnings, not_needed: notices.not_needed, not_yet })
-            }
-            _ => Err(ConfigErrors::new(faults)),
+        let flows::Enabled { flows: enabled, mut faults } = flows::enabled(&properties);
+        let mut config = Self::default();
+        for names in &enabled {
+            let mut resolver = resolve::Resolver::new(&properties, names);
+            config.flows.extend(flow::read(&mut resolver));
+            refused::check(&mut resolver);
+            config.not_yet.extend(refused::not_yet(&resolver));
+            let (of_flow, warnings) = resolver.finish();
+            faults.extend(of_flow);
+            config.warnings.extend(warnings);
         }
+        let [names] = enabled.as_slice() else { return Err(ConfigErrors::new(faults)) };
+        if !faults.is_empty() {
+            return Err(ConfigErrors::new(faults));
+        }
+        let notices = notices::gather(&properties, names);
+        config.not_needed = notices.not_needed;
+        config.warnings.extend(notices.warnings);
+        config.warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
+        Ok(config)
     }
 
     /// The enabled flows. Exactly one until several are built.

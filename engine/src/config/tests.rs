@@ -329,6 +329,24 @@ fn all_faults_come_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
+fn what_else_is_wrong_with_several_flows_is_said_too() {
+    let faults = faults("east->west.enabled=true\neast->west.topics=(\nthrottle=1\n");
+    assert_eq!(faults.len(), 3, "{faults:?}");
+    assert!(faults[0].contains("2 flows are enabled (`west->east`, `east->west`)"), "{faults:?}");
+}
+
+#[test]
+fn aliases_must_fit_into_names_of_topics_unless_names_stay() {
+    let text =
+        "clusters=a b,c\na\\ b.bootstrap.servers=x:1\nc.bootstrap.servers=y:1\na\\ b->c.enabled=true\n";
+    let errors = MirrorConfig::from_properties(text.as_bytes()).unwrap_err();
+    assert_eq!(errors.faults().len(), 1, "{errors}");
+    assert!(errors.to_string().contains("line 1: `clusters = a b,c`: ` ` cannot be part"), "{errors}");
+    let identity = format!("{text}replication.policy.class=IdentityReplicationPolicy");
+    assert!(MirrorConfig::from_properties(identity.as_bytes()).is_ok());
+}
+
+#[test]
 fn unknown_keys_make_one_warning_and_repeated_keys_one_each() {
     let config = config("task.max=2\ntopics=a\nwest->east.enable=true\nnorth->east.topics=b\ntopics=c\n");
     let warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
