@@ -1,5 +1,5 @@
-//! Every version of every response: written from its table, read by the message crate, written again, equal; and the
-//! same with every length turned into a lie and cut at every byte.
+//! Requests: the frame around them. Responses: every version of each is written from its table, read by the message
+//! crate, written again, equal; and the same with every length turned into a lie and cut at every byte.
 
 use std::fmt::Debug;
 
@@ -9,6 +9,36 @@ use proptest::prelude::*;
 use super::shape::{Field, Kind};
 use super::types::*;
 use super::*;
+
+#[test]
+fn a_frame_is_prefix_header_and_body() {
+    let request = InitProducerIdRequest::default().with_transactional_id(None).with_transaction_timeout_ms(5);
+    let header = [0, 22, 0, 1, 0, 0, 0, 9, 0, 2, b't', b'w'];
+    let frame = encode_frame(&request, 1, 9, "tw").unwrap();
+    assert_eq!(frame[..], [&[0, 0, 0, 18][..], &header, &[0xff, 0xff, 0, 0, 0, 5]].concat());
+    // Flexible: a tag section ends header and body, and null is compact.
+    let header = [0, 22, 0, 2, 0, 0, 0, 9, 0, 2, b't', b'w', 0];
+    let frame = encode_frame(&request, 2, 9, "tw").unwrap();
+    assert_eq!(frame[..], [&[0, 0, 0, 19][..], &header, &[0, 0, 0, 0, 5, 0]].concat());
+}
+
+#[test]
+fn a_request_that_its_version_cannot_carry_is_refused_by_name() {
+    let request = InitProducerIdRequest::default().with_producer_id(ProducerId(4));
+    let error = encode_frame(&request, 1, 9, "tw").unwrap_err();
+    let EncodeError::Refused { api: Api::InitProducerId, version: 1, reason } = error else {
+        panic!("{error}")
+    };
+    assert!(reason.contains("not available on the selected protocol version"), "{reason}");
+}
+
+#[test]
+fn a_version_that_we_do_not_speak_is_refused_both_ways() {
+    let error = encode_frame(&MetadataRequest::default(), 6, 9, "tw").unwrap_err();
+    assert_eq!(error.to_string(), "Metadata is spoken in versions 7 to 13 here, not in version 6");
+    let error = decode_frame::<MetadataRequest>(Bytes::from_static(&[0; 40]), 14, 0).unwrap_err();
+    assert!(matches!(error, DecodeError::BadValue { field: "Metadata response", value: 14, .. }));
+}
 
 /// Something to try with each kind of request.
 trait Trial {
