@@ -9,10 +9,10 @@
 
 use bytes::BufMut;
 
-use crate::DecodeError;
 use crate::cursor::Cursor;
-use crate::message::{EncodeError, skip_tagged_fields};
+use crate::message::skip_tagged_fields;
 use crate::versions::Api;
+use crate::{DecodeError, EncodeError};
 
 /// What goes in front of a request's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +37,14 @@ impl RequestHeader<'_> {
     /// Appends the header to `out`.
     ///
     /// # Errors
-    /// [`EncodeError::ClientIdTooLong`]; nothing was written then.
+    /// [`EncodeError::TooLong`] for the client id; nothing was written then.
     pub fn encode(&self, out: &mut impl BufMut) -> Result<(), EncodeError> {
-        let length = i16::try_from(self.client_id.len())
-            .map_err(|_| EncodeError::ClientIdTooLong { bytes: self.client_id.len() })?;
+        let length = self.client_id.len();
+        let length = i16::try_from(length).map_err(|_| EncodeError::TooLong {
+            field: "client id",
+            length,
+            limit: i16::MAX.unsigned_abs().into(),
+        })?;
         out.put_i16(self.api.key());
         out.put_i16(self.version);
         out.put_i32(self.correlation_id);
@@ -101,7 +105,10 @@ mod tests {
         let long = "x".repeat(32_768);
         let header = RequestHeader { api: Api::Fetch, version: 12, correlation_id: 1, client_id: &long };
         let mut out = Vec::new();
-        assert_eq!(header.encode(&mut out), Err(EncodeError::ClientIdTooLong { bytes: 32_768 }));
+        assert_eq!(
+            header.encode(&mut out),
+            Err(EncodeError::TooLong { field: "client id", length: 32_768, limit: 32_767 })
+        );
         assert!(out.is_empty());
     }
 

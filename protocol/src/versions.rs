@@ -217,6 +217,14 @@ mod tests {
     }
 
     #[test]
+    fn the_codecs_of_fetch_and_produce_speak_these_versions() {
+        let Versions { min, max } = Api::Fetch.versions();
+        assert_eq!(crate::fetch::VERSIONS, min..=max);
+        let Versions { min, max } = Api::Produce.versions();
+        assert_eq!(crate::produce::VERSIONS, min..=max);
+    }
+
+    #[test]
     fn keys_are_unique_and_in_order() {
         assert!(Api::ALL.windows(2).all(|pair| pair[0].key() < pair[1].key()));
         assert!(Api::ALL.windows(2).all(|pair| pair[0] < pair[1]));

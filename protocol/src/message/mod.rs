@@ -18,6 +18,7 @@ use kafka_protocol::protocol::{Decodable, Encodable};
 pub use self::shape::Shape;
 pub(crate) use self::shape::skip_tagged_fields;
 use crate::DecodeError;
+pub use crate::EncodeError;
 use crate::cursor::Cursor;
 use crate::frame::PREFIX_BYTES;
 use crate::header::{RequestHeader, decode_response_header};
@@ -38,46 +39,6 @@ pub trait Request: Encodable + sealed::Sealed {
     type Response: Decodable;
 }
 
-/// A request that cannot be written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EncodeError {
-    /// The version is none of ours. Negotiated versions never are.
-    #[error("{api} is spoken in {ours} here, not in version {version}")]
-    Version {
-        /// The API.
-        api: Api,
-        /// The version asked for.
-        version: i16,
-        /// The versions that we speak.
-        ours: Versions,
-    },
-    /// The client id does not fit into a request header.
-    #[error("the client id is {bytes} bytes long, a request header has room for 32767")]
-    ClientIdTooLong {
-        /// Its length in bytes.
-        bytes: usize,
-    },
-    /// The request is longer than a frame can be.
-    #[error("the {api} request takes {bytes} bytes, a frame has room for 2147483647: ask for less at once")]
-    TooLong {
-        /// The API.
-        api: Api,
-        /// Its length in bytes.
-        bytes: usize,
-    },
-    /// The message crate refused the request: a field is set that the version does not have, or a string is too long.
-    #[error("{api} version {version} cannot carry the request: {reason}")]
-    Refused {
-        /// The API.
-        api: Api,
-        /// The version.
-        version: i16,
-        /// The reason in the crate's words.
-        reason: String,
-    },
-}
-
 /// Writes a whole frame: length prefix, request header, body.
 ///
 /// # Errors
@@ -88,24 +49,29 @@ pub fn encode_frame<R: Request>(
     correlation_id: i32,
     client_id: &str,
 ) -> Result<Bytes, EncodeError> {
-    let (api, ours) = (R::API, R::API.versions());
-    if !ours.contains(version) {
-        return Err(EncodeError::Version { api, version, ours });
+    let (api, Versions { min, max }) = (R::API, R::API.versions());
+    if !R::API.versions().contains(version) {
+        return Err(EncodeError::UnknownVersion { api: api.name(), version, first: min, last: max });
     }
     let header = RequestHeader { api, version, correlation_id, client_id };
-    let bytes = header.encoded_bytes() + refused(api, version, request.compute_size(version))?;
-    let length = i32::try_from(bytes).map_err(|_| EncodeError::TooLong { api, bytes })?;
+    let bytes = header.encoded_bytes() + refused(api, request.compute_size(version))?;
+    let length = i32::try_from(bytes).map_err(|_| EncodeError::TooLong {
+        field: "request frame",
+        length: bytes,
+        limit: i32::MAX as usize,
+    })?;
     let mut frame = BytesMut::with_capacity(PREFIX_BYTES + bytes);
     frame.put_i32(length);
     header.encode(&mut frame)?;
-    refused(api, version, request.encode(&mut frame, version))?;
+    refused(api, request.encode(&mut frame, version))?;
     debug_assert_eq!(frame.len(), PREFIX_BYTES + bytes, "the computed size is the written one");
     Ok(frame.freeze())
 }
 
-/// Ends the crate's error type here.
-fn refused<T, E: fmt::Display>(api: Api, version: i16, result: Result<T, E>) -> Result<T, EncodeError> {
-    result.map_err(|error| EncodeError::Refused { api, version, reason: format!("{error:#}") })
+/// Ends the crate's error type here. The crate refuses fields that the version does not have, and strings that are
+/// too long.
+fn refused<T, E: fmt::Display>(api: Api, result: Result<T, E>) -> Result<T, EncodeError> {
+    result.map_err(|error| EncodeError::Invalid { what: api.name(), reason: format!("{error:#}") })
 }
 
 /// Reads the answer to a request that was sent in `version` under `correlation_id`. `frame` is all that follows the

@@ -26,16 +26,14 @@ fn a_frame_is_prefix_header_and_body() {
 fn a_request_that_its_version_cannot_carry_is_refused_by_name() {
     let request = InitProducerIdRequest::default().with_producer_id(ProducerId(4));
     let error = encode_frame(&request, 1, 9, "tw").unwrap_err();
-    let EncodeError::Refused { api: Api::InitProducerId, version: 1, reason } = error else {
-        panic!("{error}")
-    };
+    let EncodeError::Invalid { what: "InitProducerId", reason } = error else { panic!("{error}") };
     assert!(reason.contains("not available on the selected protocol version"), "{reason}");
 }
 
 #[test]
 fn a_version_that_we_do_not_speak_is_refused_both_ways() {
     let error = encode_frame(&MetadataRequest::default(), 6, 9, "tw").unwrap_err();
-    assert_eq!(error.to_string(), "Metadata is spoken in versions 7 to 13 here, not in version 6");
+    assert_eq!(error.to_string(), "Metadata version 6 is not written here: versions 7 to 13 are");
     let error = decode_frame::<MetadataRequest>(Bytes::from_static(&[0; 40]), 14, 0).unwrap_err();
     assert!(matches!(error, DecodeError::BadValue { field: "Metadata response", value: 14, .. }));
 }
@@ -271,7 +269,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_version_of_every_response_is_read_and_written_again(choices in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn every_version_of_every_response_is_read_and_written_again(
+        choices in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
         for_each_kind(&mut WrittenAgain(&choices));
     }
 
