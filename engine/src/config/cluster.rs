@@ -1,7 +1,8 @@
 //! What is needed to reach a cluster.
 
 use super::error::{Fault, Origin};
-use super::resolve::{Resolver, Side, split_list};
+use super::resolve::{Resolver, Side};
+use crate::io::bootstrap::{Bootstrap, BootstrapError, HostPort};
 
 /// One side of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,8 +12,8 @@ pub struct ClusterConfig {
     pub alias: String,
     /// The name in `clusters`. Never empty.
     pub name: String,
-    /// `host:port` entries as written, at least one.
-    pub bootstrap: Vec<String>,
+    /// The brokers to try first, each once, at least one.
+    pub bootstrap: Vec<HostPort>,
     /// Where they were written.
     pub bootstrap_origin: Origin,
 }
@@ -31,15 +32,24 @@ pub(super) fn read(resolver: &mut Resolver<'_>, side: Side) -> Option<ClusterCon
         );
         return None;
     };
-    let bootstrap: Vec<String> = split_list(&entry.value).map(str::to_owned).collect();
-    let bootstrap_origin = Origin { key: entry.key.clone(), line: entry.line };
-    if bootstrap.is_empty() {
-        resolver.fault(Fault::of(entry, "names no broker").remedy("write at least one `host:port`"));
-        return None;
+    let entry = resolver.usable(entry)?;
+    match Bootstrap::parse(&entry.value) {
+        Ok(Bootstrap { servers, notes }) => {
+            for note in notes {
+                resolver.warn(entry, note.trim_start_matches("bootstrap.servers: "));
+            }
+            let bootstrap_origin = Origin { key: entry.key.clone(), line: entry.line };
+            Some(ClusterConfig { alias, name, bootstrap: servers, bootstrap_origin })
+        }
+        Err(error) => {
+            let reason = match &error {
+                BootstrapError::Empty => "names no broker".to_owned(),
+                BootstrapError::BadEntries(bad) => {
+                    bad.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+                }
+            };
+            resolver.fault(Fault::of(entry, reason).remedy("write `host:port`, several with commas between"));
+            None
+        }
     }
-    if let Some(fault) = super::resolve::placeholder_fault(entry) {
-        resolver.fault(fault);
-        return None;
-    }
-    Some(ClusterConfig { alias, name, bootstrap, bootstrap_origin })
 }

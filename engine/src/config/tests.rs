@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::io::bootstrap::HostPort;
 use crate::policy::{DEFAULT_EXCLUDED_TOPICS, ReplicationPolicy, Selection};
 
 /// The least that runs.
@@ -41,7 +42,7 @@ fn the_least_file_gives_the_defaults_of_4_3_1() {
     let flow = flow("");
     assert_eq!(flow.name, "west->east");
     assert_eq!((flow.source.alias.as_str(), flow.target.alias.as_str()), ("west", "east"));
-    assert_eq!(flow.source.bootstrap, ["w:1"]);
+    assert_eq!(flow.source.bootstrap, [HostPort::new("w", 1)]);
     assert_eq!(flow.selection.filter().include(), [".*"]);
     assert_eq!(flow.selection.filter().exclude(), DEFAULT_EXCLUDED_TOPICS);
     assert_eq!(flow.selection.policy(), &ReplicationPolicy::default_with("."));
@@ -74,8 +75,22 @@ fn addresses_come_from_the_flow_then_the_cluster_then_the_top() {
         let flow = config.flows()[0].clone();
         (flow.source.bootstrap, flow.target.bootstrap)
     };
-    assert_eq!(read(""), (vec!["top:1".into(), "top:2".into()], vec!["b:1".into()]));
-    assert_eq!(read("a->b.target.cluster.bootstrap.servers=f:1").1, ["f:1"]);
+    let (source, target) = read("");
+    assert_eq!(source, [HostPort::new("top", 1), HostPort::new("top", 2)]);
+    assert_eq!(target, [HostPort::new("b", 1)]);
+    assert_eq!(read("a->b.target.cluster.bootstrap.servers=f:1").1, [HostPort::new("f", 1)]);
+}
+
+#[test]
+fn addresses_that_are_none_are_named_one_by_one_and_odd_ones_are_noted() {
+    let text = |servers: &str| {
+        format!("clusters=a,b\na.bootstrap.servers={servers}\nb.bootstrap.servers=b:1\na->b.enabled=true\n")
+    };
+    let errors = MirrorConfig::from_properties(text("x, y:1, z:0").as_bytes()).unwrap_err().to_string();
+    assert!(errors.starts_with("line 2: `a.bootstrap.servers = x, y:1, z:0`: \"x\" has no port"), "{errors}");
+    assert!(errors.contains("\"z:0\" has a port outside"), "{errors}");
+    let config = MirrorConfig::from_properties(text("PLAINTEXT\\://x:1").as_bytes()).unwrap();
+    assert!(config.warnings()[0].to_string().starts_with("line 2: `a.bootstrap.servers`: the prefix of"));
 }
 
 #[test]

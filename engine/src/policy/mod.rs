@@ -12,6 +12,6 @@ mod topic_selection;
 pub use config_filter::{ConfigSource, DEFAULT_EXCLUDED_CONFIGS, TopicConfigEntry, TopicConfigFilter};
 pub use java_regex::{MatchError, PatternError, PatternList};
 pub use replication_factor::{BROKER_DEFAULT, FactorDecision, FactorError, ReplicationFactor};
-pub use replication_policy::{HEARTBEATS_TOPIC, ReplicationPolicy, STATE_TOPIC, Separators};
+pub use replication_policy::{HEARTBEATS_TOPIC, ReplicationPolicy, Separators};
 pub use topic_filter::{DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, FilterVerdict, TopicFilter};
 pub use topic_selection::{Selection, TopicSelection};

@@ -7,11 +7,10 @@
 //! # References
 //! `ReplicationPolicy`, `DefaultReplicationPolicy`, `IdentityReplicationPolicy` of Kafka 4.3.1.
 
+use crate::state::STATE_TOPIC;
+
 /// The topic into which MM2 writes heartbeats; no separator ever changes it.
 pub const HEARTBEATS_TOPIC: &str = "heartbeats";
-
-/// The topic on the target in which twinlog keeps its state. Internal whatever the separators are.
-pub const STATE_TOPIC: &str = "mm2-twinlog.internal";
 
 /// How topics are named on the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,7 +130,8 @@ impl ReplicationPolicy {
             || self.is_checkpoints_topic(topic)
     }
 
-    /// Whether `topic` is never mirrored, whatever the filter says: MM2's rule, and [`STATE_TOPIC`].
+    /// Whether `topic` is never mirrored, whatever the filter says: MM2's rule, and
+    /// [`STATE_TOPIC`], which is ours whatever the separator.
     pub fn is_internal_topic(&self, topic: &str) -> bool {
         topic.starts_with("__")
             || topic.starts_with('.')
