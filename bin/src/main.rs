@@ -1,3 +1,32 @@
 //! twinlog: the program.
+//!
+//! Arguments, files, logs, signals and exit codes; everything else is the engine's.
 
-fn main() {}
+mod args;
+mod commands;
+mod engine;
+mod exit_code;
+mod load;
+mod logging;
+mod progress;
+mod signals;
+
+use std::panic::{self, AssertUnwindSafe};
+
+use clap::Parser as _;
+
+use crate::{args::Args, exit_code::ExitCode};
+
+fn main() {
+    let code = match Args::try_parse() {
+        // A panic is a bug. The engine never leaves a partition half moved, so ending here loses nothing.
+        Ok(args) => panic::catch_unwind(AssertUnwindSafe(|| commands::run(args))).unwrap_or(ExitCode::Bug),
+        Err(help_or_fault) => {
+            // Whoever reads the output may be gone; there is nobody left to tell.
+            let _ = help_or_fault.print();
+            if help_or_fault.use_stderr() { ExitCode::BadConfig } else { ExitCode::Done }
+        }
+    };
+    // Not a return from main: tasks of an engine that was told to end at once must not hold the process.
+    std::process::exit(code.number());
+}

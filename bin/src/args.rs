@@ -1,0 +1,118 @@
+//! The command line.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// How long clusters may be out of reach at start when nobody said, and the run is one that ends by itself.
+const WAIT_UNTIL_CAUGHT_UP: Duration = Duration::from_secs(30);
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done, or stopped by SIGTERM or SIGINT
+    1  something is held or was lost
+   64  the file or the command line cannot be used
+   69  a cluster was not reached in time
+   70  a bug
+  130  a second signal: ended at once";
+
+/// Copies topics from one Kafka cluster to another: every record once, in order, unchanged.
+///
+/// Reads the properties files of MirrorMaker 2.
+#[derive(Debug, Parser)]
+#[command(name = "twinlog", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the flow that a properties file enables
+    Run(RunArgs),
+}
+
+/// Copies what is there and then whatever is written, until SIGTERM or SIGINT. It can be killed at any moment and
+/// started again: nothing is lost or repeated.
+///
+/// Logs go to standard error. On a terminal one live line shows each flow.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct RunArgs {
+    /// Properties file as MirrorMaker 2 reads it (mm2.properties)
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// End once everything that was there at the start is copied
+    ///
+    /// The end offsets of the first complete listing of the source count. Ends with 1 when all else is level and
+    /// something is held or was lost.
+    #[arg(long)]
+    pub(crate) until_caught_up: bool,
+
+    /// Seconds to wait for a cluster at the start, then end with 69
+    ///
+    /// Without it: 30 with --until-caught-up, else for ever.
+    #[arg(long, value_name = "SECS")]
+    wait: Option<u32>,
+
+    /// How log lines look
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+
+    /// What is logged: error, warn, info, debug, trace, or directives such as twinlog_engine=debug
+    #[arg(long, value_name = "LEVEL", env = "RUST_LOG", default_value = "info", hide_env_values = true)]
+    pub(crate) log_level: String,
+}
+
+impl RunArgs {
+    /// How long to try to reach the clusters at the start; none means for ever.
+    pub(crate) fn wait_limit(&self) -> Option<Duration> {
+        let written = self.wait.map(|seconds| Duration::from_secs(u64::from(seconds)));
+        written.or(self.until_caught_up.then_some(WAIT_UNTIL_CAUGHT_UP))
+    }
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line, and no live line
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn run(arguments: &[&str]) -> RunArgs {
+        let all = ["twinlog", "run"].iter().chain(arguments);
+        let Command::Run(run) = Args::try_parse_from(all).unwrap().command;
+        run
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_run_waits_for_ever_unless_it_is_to_end_by_itself() {
+        assert_eq!(run(&["f"]).wait_limit(), None);
+        assert_eq!(run(&["f", "--until-caught-up"]).wait_limit(), Some(Duration::from_secs(30)));
+        assert_eq!(run(&["f", "--wait", "5"]).wait_limit(), Some(Duration::from_secs(5)));
+        assert_eq!(run(&["--wait=0", "f", "--until-caught-up"]).wait_limit(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for bad in
+            [&["run"][..], &["run", "f", "--wait", "-1"], &["run", "f", "--log-format", "xml"], &["walk"]]
+        {
+            assert!(Args::try_parse_from([&["twinlog"], bad].concat()).is_err(), "{bad:?}");
+        }
+    }
+}

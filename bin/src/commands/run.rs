@@ -1,0 +1,180 @@
+//! `twinlog run FILE`: start the flow, show it, end it in order.
+
+use std::time::Duration;
+
+use indicatif::MultiProgress;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tracing::{error, info, warn};
+use twinlog_engine::config::MirrorConfig;
+
+use crate::{
+    args::{LogFormat, RunArgs},
+    engine::{Engine, Error, Flow},
+    exit_code::ExitCode,
+    load, logging,
+    progress::{self, FlowLine},
+    signals::Signals,
+};
+
+/// Time for batches under way to be acknowledged after a signal.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Between two updates of the live line.
+const SHOW_EVERY: Duration = Duration::from_millis(250);
+
+/// Held partitions that are named one by one at the end.
+const HELD_NAMED_MAX: usize = 20;
+
+/// Runs to the end and says how it ended.
+pub(crate) fn run(args: &RunArgs) -> ExitCode {
+    let lines = progress::live_lines(args.log_format);
+    if let Err(sentence) = logging::init(args.log_format, &args.log_level, &lines) {
+        eprintln!("error: --log-level: {sentence}");
+        return ExitCode::BadConfig;
+    }
+    let config = match load::mirror_config(&args.file) {
+        Ok(config) => config,
+        Err(refused) => return refuse(args, &refused),
+    };
+    announce(&config);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            error!("threads cannot be started: {error}");
+            return ExitCode::Bug;
+        }
+    };
+    let code = runtime.block_on(run_flow(args, config, &lines));
+    runtime.shutdown_background();
+    code
+}
+
+/// Lists every fault of the file: for people without time stamps, for machines one line each.
+fn refuse(args: &RunArgs, refused: &load::LoadError) -> ExitCode {
+    let file = args.file.display();
+    match args.log_format {
+        LogFormat::Text => {
+            eprintln!("error: {file} cannot be used");
+            refused.sentences().iter().for_each(|sentence| eprintln!("  {sentence}"));
+        }
+        LogFormat::Json => {
+            refused.sentences().iter().for_each(|sentence| error!(file = %file, "{sentence}"));
+        }
+    }
+    ExitCode::BadConfig
+}
+
+/// What there is to know about the file before anything is copied.
+fn announce(config: &MirrorConfig) {
+    for warning in config.warnings() {
+        warn!("{warning}");
+    }
+    if !config.not_needed().is_empty() {
+        let keys: Vec<&str> = config.not_needed().iter().map(|origin| origin.key.as_str()).collect();
+        info!("not needed here, without effect: {}", keys.join(", "));
+    }
+    if !config.not_yet().is_empty() {
+        warn!("MirrorMaker 2 would also do this, this version does not yet: {}", config.not_yet().join(", "));
+    }
+    for flow in config.flows() {
+        info!(flow = flow.name, version = env!("CARGO_PKG_VERSION"), "twinlog starts");
+    }
+}
+
+async fn run_flow(args: &RunArgs, config: MirrorConfig, lines: &MultiProgress) -> ExitCode {
+    let names: Vec<String> = config.flows().iter().map(|flow| flow.name.clone()).collect();
+    let mut signals = match Signals::install() {
+        Ok(signals) => signals,
+        Err(error) => {
+            error!("signals cannot be caught: {error}");
+            return ExitCode::Bug;
+        }
+    };
+    let started = tokio::select! {
+        started = Engine::start(config, args.wait_limit()) => started,
+        signal = signals.next() => {
+            info!("{signal} before the start was done: nothing to drain");
+            return ExitCode::Done;
+        }
+    };
+    let engine = match started {
+        Ok(engine) => engine,
+        Err(error) => return ended(&error),
+    };
+    let code = match names.iter().map(|name| engine.flow(name)).collect::<Result<Vec<_>, _>>() {
+        Ok(flows) => watch(args, &names, &flows, &mut signals, lines).await,
+        Err(error) => ended(&error),
+    };
+    tokio::select! {
+        () = engine.shutdown(DRAIN) => code,
+        signal = signals.next() => {
+            warn!("{signal} again: ended at once, what was under way is lined up at the next start");
+            ExitCode::SecondSignal
+        }
+    }
+}
+
+/// Shows the flows until they are level (when that was asked for), a signal comes or one fails.
+async fn watch(
+    args: &RunArgs,
+    names: &[String],
+    flows: &[Flow],
+    signals: &mut Signals,
+    lines: &MultiProgress,
+) -> ExitCode {
+    let mut shown: Vec<FlowLine> =
+        names.iter().map(|name| FlowLine::new(lines, name, Instant::now())).collect();
+    let mut tick = interval(SHOW_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let level = async {
+        for (name, flow) in names.iter().zip(flows) {
+            flow.caught_up().await?;
+            info!(flow = name, "caught up");
+        }
+        if args.until_caught_up { Ok(()) } else { std::future::pending().await }
+    };
+    tokio::pin!(level);
+    loop {
+        tokio::select! {
+            signal = signals.next() => {
+                info!("{signal}: draining for at most {} s", DRAIN.as_secs());
+                return ExitCode::Done;
+            }
+            ended_with = &mut level => return match ended_with {
+                Ok(()) => summary(names, flows),
+                Err(error) => ended(&error),
+            },
+            now = tick.tick() => {
+                for (line, flow) in shown.iter_mut().zip(flows) {
+                    line.show(now, &flow.status());
+                }
+            }
+        }
+    }
+}
+
+/// The last word of a run that ends by itself.
+fn summary(names: &[String], flows: &[Flow]) -> ExitCode {
+    let mut code = ExitCode::Done;
+    for (name, flow) in names.iter().zip(flows) {
+        let status = flow.status();
+        info!(flow = name, records = status.records, bytes = status.bytes, "done");
+        for held in status.held.iter().take(HELD_NAMED_MAX) {
+            error!(flow = name, topic = held.topic, partition = held.partition, "held: {}", held.reason);
+        }
+        if !status.held.is_empty() {
+            error!(flow = name, held = status.held.len(), "partitions are held, all others are level");
+            code = ExitCode::Held;
+        }
+    }
+    code
+}
+
+fn ended(error: &Error) -> ExitCode {
+    error!("{error}");
+    match error {
+        Error::Unreachable(_) => ExitCode::Unreachable,
+        Error::Config(_) => ExitCode::BadConfig,
+        Error::Bug(_) => ExitCode::Bug,
+    }
+}

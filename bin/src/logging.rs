@@ -1,0 +1,53 @@
+//! Log lines: to standard error, above the live lines of a terminal.
+
+use std::io::{self, IsTerminal as _};
+
+use indicatif::MultiProgress;
+use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
+
+use crate::args::LogFormat;
+
+/// Sets up logging for the whole process. `lines` are the live lines to keep clear of.
+///
+/// # Errors
+/// One sentence when `level` is neither a level nor a list of directives.
+pub(crate) fn init(format: LogFormat, level: &str, lines: &MultiProgress) -> Result<(), String> {
+    let filter = EnvFilter::try_new(level).map_err(|error| format!("`{level}` is no log level: {error}"))?;
+    let colors =
+        io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_ansi(colors)
+        .with_writer(AboveLiveLines(lines.clone()));
+    match format {
+        LogFormat::Text => builder.init(),
+        LogFormat::Json => builder.json().flatten_event(true).with_target(true).init(),
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!(bug = true, "twinlog has a bug, please report it: {panic}");
+    }));
+    Ok(())
+}
+
+/// Takes live lines away while a log line is written, so that neither cuts the other.
+struct AboveLiveLines(MultiProgress);
+
+impl<'w> MakeWriter<'w> for AboveLiveLines {
+    type Writer = &'w Self;
+
+    fn make_writer(&'w self) -> Self::Writer {
+        self
+    }
+}
+
+impl io::Write for &AboveLiveLines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.suspend(|| io::stderr().lock().write_all(line))?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
