@@ -148,7 +148,7 @@ impl ClusterClient {
     /// ever. A caller that puts a limit on it finds the reason in [`Self::last_error`].
     pub async fn bootstrapped(&self) -> Arc<ClusterMetadata> {
         let mut said = String::new();
-        while self.metadata().cluster_id.is_none() && self.metadata().brokers.is_empty() {
+        while self.metadata().brokers.is_empty() {
             if let Err(error) = self.refresh_metadata().await {
                 let text = error.to_string();
                 if text == said {
@@ -247,8 +247,9 @@ impl Inner {
             Ok(metadata) => {
                 pace.backoff.reset();
                 pace.not_before = Instant::now() + self.config.metadata_backoff.0;
-                self.pool.retire_moved(metadata);
                 self.metadata.send_replace(Arc::clone(metadata));
+                // After the new addresses are out, so that nobody brings an old one back.
+                self.pool.retire_moved(metadata);
             }
             Err(_) => pace.not_before = Instant::now() + pace.backoff.failed(self.pool.chance()),
         }
@@ -274,11 +275,15 @@ impl Inner {
     }
 
     async fn connection(&self, node: i32, lane: u16) -> Result<Connection, CallError> {
-        let server = self.metadata.borrow().brokers.get(&node).map(|broker| broker.server.clone());
-        let Some(server) = server else {
-            return Err(CallError::UnknownNode { cluster: Arc::clone(&self.config.alias), node });
+        let lane = {
+            // Borrowed until the lane is chosen, so that no newer snapshot comes between.
+            let metadata = self.metadata.borrow();
+            metadata.brokers.get(&node).map(|broker| self.pool.lane(node, &broker.server, lane))
         };
-        Ok(self.pool.connection(node, &server, lane).await?)
+        match lane {
+            Some(lane) => Ok(self.pool.connection(&lane).await?),
+            None => Err(CallError::UnknownNode { cluster: Arc::clone(&self.config.alias), node }),
+        }
     }
 
     async fn any(&self) -> Result<Connection, CallError> {
@@ -327,3 +332,6 @@ impl Inner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -257,3 +257,6 @@ async fn watch(link: &Link) -> Fault {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,32 +12,19 @@ use crate::machine::metadata::HostPort;
 /// A peer that vanished without a word is noticed by the kernel even while no request waits.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
 
-/// Why no connection to a broker could be opened.
+/// Why no connection to a broker could be opened. Whom we wanted to reach is told by the error around it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DialError {
     /// The name could not be looked up.
-    #[error("{server}: looking up the name failed: {error}")]
-    Resolve {
-        /// Whom we wanted to reach.
-        server: HostPort,
-        /// What the resolver said.
-        error: io::Error,
-    },
+    #[error("looking up the name failed: {0}")]
+    Resolve(#[source] io::Error),
     /// The name was looked up and stands for nothing.
-    #[error("{server}: the name has no address")]
-    NoAddress {
-        /// Whom we wanted to reach.
-        server: HostPort,
-    },
-    /// No address took the connection.
-    #[error("{server}: {}", Attempts(.attempts))]
-    Refused {
-        /// Whom we wanted to reach.
-        server: HostPort,
-        /// Each address tried and why it failed, in order.
-        attempts: Vec<(SocketAddr, io::Error)>,
-    },
+    #[error("the name has no address")]
+    NoAddress,
+    /// No address took the connection: each one tried and why it failed, in order.
+    #[error("{}", Attempts(.0))]
+    Refused(Vec<(SocketAddr, io::Error)>),
 }
 
 struct Attempts<'a>(&'a [(SocketAddr, io::Error)]);
@@ -45,8 +32,8 @@ struct Attempts<'a>(&'a [(SocketAddr, io::Error)]);
 impl fmt::Display for Attempts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (address, error)) in self.0.iter().enumerate() {
-            let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{address} {error}")?;
+            let separator = if index == 0 { "" } else { "; " };
+            write!(f, "{separator}{address}: {error}")?;
         }
         Ok(())
     }
@@ -59,14 +46,12 @@ impl fmt::Display for Attempts<'_> {
 /// [`DialError`] with every address and its reason.
 pub async fn dial(server: &HostPort, timeout: Duration) -> Result<(TcpStream, SocketAddr), DialError> {
     let addresses = resolve(server, timeout).await?;
-    dial_addresses(server, addresses, timeout).await
+    dial_addresses(addresses, timeout).await
 }
 
 async fn resolve(server: &HostPort, timeout: Duration) -> Result<Vec<SocketAddr>, DialError> {
     let lookup = async { Ok(lookup_host((server.host.as_str(), server.port)).await?.collect::<Vec<_>>()) };
-    let mut addresses: Vec<SocketAddr> = within(timeout, lookup)
-        .await
-        .map_err(|error| DialError::Resolve { server: server.clone(), error })?;
+    let mut addresses: Vec<SocketAddr> = within(timeout, lookup).await.map_err(DialError::Resolve)?;
     let mut seen = Vec::with_capacity(addresses.len());
     addresses.retain(|address| {
         !seen.contains(address) && {
@@ -78,12 +63,11 @@ async fn resolve(server: &HostPort, timeout: Duration) -> Result<Vec<SocketAddr>
 }
 
 async fn dial_addresses(
-    server: &HostPort,
     addresses: Vec<SocketAddr>,
     timeout: Duration,
 ) -> Result<(TcpStream, SocketAddr), DialError> {
     if addresses.is_empty() {
-        return Err(DialError::NoAddress { server: server.clone() });
+        return Err(DialError::NoAddress);
     }
     let mut attempts = Vec::with_capacity(addresses.len());
     for address in addresses {
@@ -92,7 +76,7 @@ async fn dial_addresses(
             Err(error) => attempts.push((address, error)),
         }
     }
-    Err(DialError::Refused { server: server.clone(), attempts })
+    Err(DialError::Refused(attempts))
 }
 
 async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
@@ -136,9 +120,7 @@ mod tests {
     async fn the_second_address_listens() {
         for (ip, first_v6) in [("127.0.0.1", true), ("::1", false)] {
             let (_listener, port) = listener(ip).await;
-            let server = HostPort::new("two-addresses", port);
-            let (stream, address) =
-                dial_addresses(&server, both_loopbacks(port, first_v6), LIMIT).await.unwrap();
+            let (stream, address) = dial_addresses(both_loopbacks(port, first_v6), LIMIT).await.unwrap();
             assert_eq!(address.ip().to_string(), ip);
             assert!(stream.nodelay().unwrap());
         }
@@ -148,11 +130,9 @@ mod tests {
     async fn every_address_is_named_with_its_reason() {
         let (listener, port) = listener("127.0.0.1").await;
         drop(listener);
-        let server = HostPort::new("broker", port);
-        let error =
-            dial_addresses(&server, both_loopbacks(port, false), LIMIT).await.unwrap_err().to_string();
-        assert!(error.starts_with(&format!("broker:{port}: 127.0.0.1:{port} ")), "{error}");
-        assert!(error.contains(&format!(", [::1]:{port} ")), "{error}");
+        let error = dial_addresses(both_loopbacks(port, false), LIMIT).await.unwrap_err().to_string();
+        assert!(error.starts_with(&format!("127.0.0.1:{port}: ")), "{error}");
+        assert!(error.contains(&format!("; [::1]:{port}: ")), "{error}");
         assert_eq!(error.matches("refused").count(), 2, "{error}");
     }
 
@@ -176,8 +156,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_does_not_exist() {
         let error = dial(&HostPort::new("no-such-host.invalid", 9092), LIMIT).await.unwrap_err();
-        assert!(matches!(error, DialError::Resolve { .. }), "{error}");
-        assert!(error.to_string().starts_with("no-such-host.invalid:9092: looking up the name failed"));
+        assert!(matches!(error, DialError::Resolve(_)), "{error}");
     }
 
     #[tokio::test(start_paused = true)]

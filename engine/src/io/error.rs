@@ -3,7 +3,7 @@
 //! A connection dies of one fault; every request that waited on it gets that same fault, each with its own answer to
 //! the question that matters to a producer: may the broker have seen my request?
 
-use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use twinlog_protocol::{
     DecodeError,
@@ -194,6 +194,13 @@ pub enum CallError {
         /// Kafka's error code; 0 where the broker gave none.
         code: i16,
     },
+}
+
+/// So that a frame that cannot fail to be built is submitted like any other.
+impl From<Infallible> for CallError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
 }
 
 impl CallError {

@@ -92,10 +92,18 @@ struct State {
     under_way: VecDeque<Request>,
     unsent: usize,
     muted_until: Option<Instant>,
-    answers: u64,
+    stage: Stage,
     idle_since: Instant,
     given_up: Option<Arc<Fault>>,
     ended: Option<Arc<Fault>>,
+}
+
+/// How far the conversation got; tells a wrong listener from a broker that went away.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Silent,
+    AnsweredApiVersions,
+    AnsweredMore,
 }
 
 struct Request {
@@ -122,7 +130,7 @@ impl Link {
                 under_way: VecDeque::new(),
                 unsent: 0,
                 muted_until: None,
-                answers: 0,
+                stage: Stage::Silent,
                 idle_since: Instant::now(),
                 given_up: None,
                 ended: None,
@@ -208,8 +216,13 @@ impl Link {
             let expected = oldest.correlation_id;
             return Err(Fault::Frame(DecodeError::Correlation { expected, found }));
         }
+        let stage = if oldest.expects.api == Api::ApiVersions {
+            Stage::AnsweredApiVersions
+        } else {
+            Stage::AnsweredMore
+        };
+        state.stage = state.stage.max(stage);
         let oldest = state.under_way.pop_front();
-        state.answers += 1;
         state.idle_since = now;
         let is_last = state.under_way.is_empty() && state.given_up.is_some();
         drop(state);
@@ -277,12 +290,12 @@ impl Link {
         });
         let state = self.state();
         let is_awaited = state.under_way.len() > state.unsent;
-        match (state.answers, error) {
-            (0, _) if closed => Fault::ClosedOnFirstRead {
+        match (state.stage, error) {
+            (Stage::Silent, _) if closed => Fault::ClosedOnFirstRead {
                 unanswered: "the first request",
                 hint: "does this listener expect TLS?",
             },
-            (1, _) if closed && is_awaited => Fault::ClosedOnFirstRead {
+            (Stage::AnsweredApiVersions, _) if closed && is_awaited => Fault::ClosedOnFirstRead {
                 unanswered: "the first request after ApiVersions",
                 hint: "does this listener expect SASL?",
             },

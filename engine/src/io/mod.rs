@@ -6,6 +6,8 @@ pub mod cluster;
 pub mod connection;
 pub mod dial;
 pub mod error;
+#[cfg(test)]
+mod fake_broker;
 mod handshake;
 mod link;
 mod pool;

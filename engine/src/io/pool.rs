@@ -49,7 +49,8 @@ struct Redial {
     not_before: Instant,
 }
 
-struct Lane {
+/// One connection to a node, or the place for it.
+pub(super) struct Lane {
     peer: Arc<Peer>,
     redial: Arc<Mutex<Redial>>,
     open: Mutex<Option<Connection>>,
@@ -75,18 +76,32 @@ impl Pool {
         lock(&self.chance).usize(..len)
     }
 
-    /// An open connection to a node: the one there is, or a new one after the node's back-off.
-    pub(super) async fn connection(
-        &self,
-        node: i32,
-        server: &HostPort,
-        lane: u16,
-    ) -> Result<Connection, ConnectionError> {
-        let lane = self.lane(node, server, lane);
+    /// An open connection: the lane's own, or a new one after the node's back-off.
+    pub(super) async fn connection(&self, lane: &Lane) -> Result<Connection, ConnectionError> {
         if let Some(connection) = lane.open() {
             return Ok(connection);
         }
-        lane.dialing.run(async || self.redial(&lane).await).await
+        lane.dialing.run(async || self.redial(lane).await).await
+    }
+
+    /// The lane of a node that listens at `server`. Lanes to where it listened before are given up.
+    pub(super) fn lane(&self, id: i32, server: &HostPort, lane: u16) -> Arc<Lane> {
+        let mut nodes = lock(&self.nodes);
+        let node = nodes.entry(id).or_insert_with(|| self.node(server));
+        if node.server != *server {
+            node.give_up();
+            *node = self.node(server);
+        }
+        let redial = &node.redial;
+        let lane = node.lanes.entry(lane).or_insert_with(|| {
+            Arc::new(Lane {
+                peer: self.peer(Some(id), server),
+                redial: Arc::clone(redial),
+                open: Mutex::new(None),
+                dialing: SingleFlight::new(),
+            })
+        });
+        Arc::clone(lane)
     }
 
     /// The connection of a lane if it is open now.
@@ -120,25 +135,6 @@ impl Pool {
     fn peer(&self, node: Option<i32>, server: &HostPort) -> Arc<Peer> {
         let cluster = Arc::clone(&self.options.cluster);
         Arc::new(Peer { cluster, node, server: server.clone(), address: None })
-    }
-
-    fn lane(&self, id: i32, server: &HostPort, lane: u16) -> Arc<Lane> {
-        let mut nodes = lock(&self.nodes);
-        let node = nodes.entry(id).or_insert_with(|| self.node(server));
-        if node.server != *server {
-            node.give_up();
-            *node = self.node(server);
-        }
-        let redial = &node.redial;
-        let lane = node.lanes.entry(lane).or_insert_with(|| {
-            Arc::new(Lane {
-                peer: self.peer(Some(id), server),
-                redial: Arc::clone(redial),
-                open: Mutex::new(None),
-                dialing: SingleFlight::new(),
-            })
-        });
-        Arc::clone(lane)
     }
 
     fn node(&self, server: &HostPort) -> Node {

@@ -84,3 +84,61 @@ async fn read_up_to(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io,
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
+    use tokio::io::ReadBuf;
+
+    use super::*;
+
+    /// Gives `left` bytes, at most `at_once` with each call, and notes the most room that it was offered.
+    struct Stream {
+        left: usize,
+        at_once: usize,
+        room_max: usize,
+    }
+
+    impl AsyncRead for Stream {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            self.room_max = self.room_max.max(buffer.remaining());
+            let bytes = self.left.min(self.at_once).min(buffer.remaining());
+            buffer.put_slice(&vec![b'x'; bytes]);
+            self.left -= bytes;
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn stream(left: usize) -> Stream {
+        Stream { left, at_once: 10_000, room_max: 0 }
+    }
+
+    #[tokio::test]
+    async fn honest_frames_take_exactly_their_length() {
+        for length in [0, 1, 4096, FIRST_BYTES, TRUSTED_BYTES, TRUSTED_BYTES + 1, 9_999_999] {
+            let mut socket = stream(length + 50_000);
+            let frame = read_body(&mut socket, length).await.unwrap();
+            assert_eq!(frame.len(), length);
+            assert_eq!(socket.left, 50_000, "the next frame stays on the wire");
+            let room = frame.try_into_mut().map(|frame| frame.capacity());
+            assert!(length == 0 || room == Ok(length), "{room:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lying_length_takes_little_more_than_what_arrives() {
+        let mut socket = stream(10);
+        let fault = read_body(&mut socket, 100_000_000).await.unwrap_err();
+        assert!(matches!(fault, Fault::ClosedMidFrame { arrived: 10, wanted: 100_000_000 }));
+        assert!(socket.room_max <= FIRST_BYTES, "{}", socket.room_max);
+    }
+}
