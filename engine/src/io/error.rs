@@ -56,6 +56,9 @@ pub enum Fault {
         /// What is wrong most often then.
         hint: &'static str,
     },
+    /// The broker answered with a TLS alert.
+    #[error("the broker answered with a TLS alert: this listener expects TLS")]
+    ExpectsTls,
     /// The broker closed between two answers.
     #[error("the broker closed the connection")]
     Closed,

@@ -81,8 +81,9 @@ pub(super) struct Story {
     pub(super) topics: Vec<(&'static str, i32, i32)>,
     /// All requests so far but ApiVersions: the node that was asked, the API.
     pub(super) seen: Vec<(i32, Api)>,
-    /// Connections accepted so far, by node.
-    pub(super) accepted: Vec<i32>,
+    /// Connections accepted so far, and those still open.
+    pub(super) accepted: usize,
+    pub(super) open: usize,
 }
 
 impl Story {
@@ -152,7 +153,7 @@ impl FakeBroker {
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
-                story.lock().unwrap().accepted.push(node);
+                story.lock().unwrap().accepted += 1;
                 connections.spawn(serve(node, socket, Arc::clone(&story)));
             }
         });
@@ -169,7 +170,24 @@ impl FakeBroker {
     }
 }
 
+/// Counts one connection as open.
+struct Open(Arc<Mutex<Story>>);
+
+impl Open {
+    fn new(story: &Arc<Mutex<Story>>) -> Self {
+        story.lock().unwrap().open += 1;
+        Open(Arc::clone(story))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().open -= 1;
+    }
+}
+
 async fn serve(node: i32, mut socket: TcpStream, story: Arc<Mutex<Story>>) {
+    let _open = Open::new(&story);
     while let Some(request) = read_request(&mut socket).await {
         let api = Api::ALL.into_iter().find(|api| api.key() == request.api_key).expect("a known API");
         let body = {

@@ -330,6 +330,10 @@ impl Link {
             Fault::Retired | Fault::Idle | Fault::Stopped => {
                 tracing::debug!(%cluster, node, address, waiting, "connection closed: {fault}");
             }
+            // A wrong listener stays wrong at each attempt; whoever opens connections says it once.
+            Fault::ClosedOnFirstRead { .. } | Fault::ExpectsTls => {
+                tracing::debug!(%cluster, node, address, waiting, "connection lost: {fault}");
+            }
             Fault::Closed if waiting == 0 => {
                 tracing::debug!(%cluster, node, address, waiting, "connection closed: {fault}");
             }

@@ -1,5 +1,14 @@
 //! Sockets: dialing, connections, the cluster client. Thin; what can be decided without a socket is decided in
 //! [`crate::machine`].
+//!
+//! | from the top | |
+//! |---|---|
+//! | `cluster` | one cluster: bootstrap, metadata, whom to ask |
+//! | `pool`, `single_flight` | a node's lanes, opened on demand; one attempt at a time |
+//! | `connection`, `handshake`, `throttle` | one connection: its task, versions, pauses |
+//! | `link` | requests under way and the end of a connection, shared by handles and task |
+//! | `reader`, `writer` | bytes |
+//! | `dial`, `bootstrap` | addresses |
 
 pub mod bootstrap;
 pub mod cluster;

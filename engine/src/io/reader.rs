@@ -19,6 +19,9 @@ const TRUSTED_BYTES: usize = 1024 * 1024;
 /// more than an honest small frame, and an honest large one is copied and allocated by at most a sixteenth twice.
 const FIRST_BYTES: usize = TRUSTED_BYTES / 16;
 
+/// How a TLS server begins its answer to something that is not TLS: record type alert, major version 3.
+const TLS_ALERT: [u8; 2] = [21, 3];
+
 /// Hands out answers until the connection ends; tells why it did.
 pub(super) async fn run(socket: impl AsyncRead + Unpin, link: &Link, answer_bytes_max: usize) -> Fault {
     let mut socket = BufReader::with_capacity(READ_AHEAD_BYTES, socket);
@@ -53,8 +56,11 @@ async fn next_frame<S: AsyncRead + Unpin>(
             Err(error) => return Err(Fault::Read(error)),
         }
     }
-    let length = frame::frame_length(prefix, answer_bytes_max).map_err(Fault::Frame)?;
-    read_body(socket, length).await
+    match frame::frame_length(prefix, answer_bytes_max) {
+        Ok(length) => read_body(socket, length).await,
+        Err(_) if prefix[..2] == TLS_ALERT => Err(Fault::ExpectsTls),
+        Err(error) => Err(Fault::Frame(error)),
+    }
 }
 
 async fn read_body(socket: &mut (impl AsyncRead + Unpin), length: usize) -> Result<Bytes, Fault> {

@@ -135,10 +135,10 @@ async fn each_lane_is_a_connection_and_is_opened_once() {
     let story = story();
     let broker = FakeBroker::join(1, &story).await;
     let client = connect(&[&broker.server]).await;
-    let before = story.lock().unwrap().accepted.len();
+    let before = story.lock().unwrap().accepted;
     let opened = futures_util::future::join_all((0..30).map(|i| client.connection(1, i % 3))).await;
     assert!(opened.into_iter().all(|connection| connection.unwrap().is_open()));
-    assert_eq!(story.lock().unwrap().accepted.len() - before, 3);
+    assert_eq!(story.lock().unwrap().accepted - before, 3);
 }
 
 #[tokio::test]
@@ -222,4 +222,12 @@ async fn the_last_handle_closes_all_connections() {
     drop((client, clone));
     assert!(connection.is_open(), "a connection in use stays");
     connection.call(&producer_id_request(), Duration::from_secs(5)).await.unwrap();
+    assert!(story.lock().unwrap().open > 0);
+    drop(connection);
+    let all_closed = async {
+        while story.lock().unwrap().open > 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(Duration::from_secs(5), all_closed).await.expect("all connections close");
 }

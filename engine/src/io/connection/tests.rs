@@ -458,3 +458,28 @@ async fn one_log_line_names_the_connection_that_was_lost() {
         assert!(log.contains(part), "{part} not in {log}");
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_bytes_answer_or_fail_every_waiter(
+        bytes in proptest::collection::vec(
+            proptest::prop_oneof![proptest::num::u8::ANY, proptest::strategy::Just(0), 0u8..16],
+            0..64,
+        ),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let (connection, mut broker) = connected();
+            let waiters: Vec<_> = (0..3).map(|_| connection.submit(EXPECTS, frame).unwrap()).collect();
+            for _ in 0..3 {
+                read_request(&mut broker).await.unwrap();
+            }
+            broker.write_all(&bytes).await.unwrap();
+            for waiter in waiters {
+                let _ = timeout(LIMIT * 2, waiter).await.expect("an answer or a fault");
+            }
+        });
+    }
+}
