@@ -1,0 +1,227 @@
+//! A TCP proxy that knows where Kafka's frames begin: it swallows Produce answers, holds Produce requests, delays or
+//! cuts, and otherwise passes every byte as it is. Brokers advertise its addresses, so it rewrites nothing.
+
+use std::{
+    collections::VecDeque,
+    net::TcpListener as StdListener,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use tokio::{
+    io::{self, AsyncReadExt, AsyncWriteExt},
+    net::{
+        TcpListener, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    runtime::Runtime,
+    sync::watch,
+    time::sleep,
+};
+
+const PRODUCE: i16 = 0;
+
+/// One proxied broker.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Where clients connect: the broker advertises it.
+    pub listen: String,
+    /// Where the broker listens.
+    pub broker: String,
+}
+
+/// A running proxy with one listener per broker; it ends with this value.
+#[derive(Debug)]
+pub struct Proxy {
+    bootstrap: String,
+    faults: Arc<Faults>,
+    runtime: Option<Runtime>,
+}
+
+/// What goes wrong at present, shared by all connections.
+#[derive(Debug)]
+struct Faults {
+    /// Every n-th Produce answer is swallowed and its connection closed; 0: none.
+    drop_every: AtomicU64,
+    delay_ms: AtomicU64,
+    produce_answers: AtomicU64,
+    dropped: AtomicU64,
+    /// Produce requests that wait at present.
+    held: AtomicU64,
+    hold_produce: watch::Sender<bool>,
+    /// Counts the cuts: a connection ends when it changes.
+    cut: watch::Sender<u64>,
+}
+
+impl Proxy {
+    /// Listens on every route.
+    ///
+    /// # Errors
+    /// When an address is taken.
+    pub fn start(routes: Vec<Route>) -> Result<Self> {
+        let faults = Arc::new(Faults {
+            drop_every: AtomicU64::new(0),
+            delay_ms: AtomicU64::new(0),
+            produce_answers: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            held: AtomicU64::new(0),
+            hold_produce: watch::Sender::new(false),
+            cut: watch::Sender::new(0),
+        });
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let bootstrap: Vec<String> = routes.iter().map(|route| route.listen.clone()).collect();
+        for route in routes {
+            let listener =
+                StdListener::bind(&route.listen).with_context(|| format!("listen on {}", route.listen))?;
+            listener.set_nonblocking(true)?;
+            let faults = Arc::clone(&faults);
+            runtime.spawn(async move { accept(listener, route.broker, faults).await });
+        }
+        Ok(Self { bootstrap: bootstrap.join(","), faults, runtime: Some(runtime) })
+    }
+
+    /// The proxy's addresses as a `bootstrap.servers` list.
+    #[must_use]
+    pub fn bootstrap(&self) -> String {
+        self.bootstrap.clone()
+    }
+
+    /// From now on every `n`-th Produce answer is lost together with its connection; 0 ends it.
+    pub fn drop_every_nth_produce_answer(&self, n: u64) {
+        self.faults.drop_every.store(n, Ordering::Relaxed);
+    }
+
+    /// How many Produce answers were lost so far.
+    #[must_use]
+    pub fn dropped_answers(&self) -> u64 {
+        self.faults.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Delays each frame, in both directions.
+    pub fn delay_each_frame(&self, delay: Duration) {
+        let ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.faults.delay_ms.store(ms, Ordering::Relaxed);
+    }
+
+    /// Produce requests wait in the proxy, unseen by the broker, until `hold` is false again.
+    pub fn hold_produce_requests(&self, hold: bool) {
+        self.faults.hold_produce.send_replace(hold);
+    }
+
+    /// How many Produce requests wait at present.
+    #[must_use]
+    pub fn held_requests(&self) -> u64 {
+        self.faults.held.load(Ordering::Relaxed)
+    }
+
+    /// Closes every connection; new ones are taken.
+    pub fn cut(&self) {
+        self.faults.cut.send_modify(|count| *count += 1);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn accept(listener: StdListener, broker: String, faults: Arc<Faults>) {
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    while let Ok((client, _)) = listener.accept().await {
+        let (broker, faults) = (broker.clone(), Arc::clone(&faults));
+        tokio::spawn(async move {
+            // A broker that is down: the client sees a closed connection, as from a broker that just died.
+            if let Ok(upstream) = TcpStream::connect(&broker).await {
+                connection(client, upstream, &faults).await;
+            }
+        });
+    }
+}
+
+/// Passes frames both ways until either side, a fault or a cut ends the connection.
+async fn connection(client: TcpStream, broker: TcpStream, faults: &Faults) {
+    let _ = client.set_nodelay(true);
+    let _ = broker.set_nodelay(true);
+    let (from_client, to_client) = client.into_split();
+    let (from_broker, to_broker) = broker.into_split();
+    // Kafka answers the requests of one connection in their order: the API keys still to be answered.
+    let unanswered = Mutex::new(VecDeque::new());
+    let mut cut = faults.cut.subscribe();
+    tokio::select! {
+        _ = requests(from_client, to_broker, &unanswered, faults) => {}
+        _ = answers(from_broker, to_client, &unanswered, faults) => {}
+        _ = cut.changed() => {}
+    }
+}
+
+async fn requests(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    unanswered: &Mutex<VecDeque<i16>>,
+    faults: &Faults,
+) -> io::Result<()> {
+    loop {
+        let length = from.read_u32().await?;
+        let api_key = from.read_i16().await?;
+        pause(faults).await;
+        if api_key == PRODUCE && *faults.hold_produce.borrow() {
+            faults.held.fetch_add(1, Ordering::Relaxed);
+            let mut hold = faults.hold_produce.subscribe();
+            let _ = hold.wait_for(|held| !held).await;
+            faults.held.fetch_sub(1, Ordering::Relaxed);
+        }
+        unanswered.lock().unwrap_or_else(PoisonError::into_inner).push_back(api_key);
+        let mut head = [0; 6];
+        head[..4].copy_from_slice(&length.to_be_bytes());
+        head[4..].copy_from_slice(&api_key.to_be_bytes());
+        to.write_all(&head).await?;
+        pass(&mut from, &mut to, u64::from(length).saturating_sub(2)).await?;
+    }
+}
+
+async fn answers(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    unanswered: &Mutex<VecDeque<i16>>,
+    faults: &Faults,
+) -> io::Result<()> {
+    loop {
+        let length = from.read_u32().await?;
+        pause(faults).await;
+        let api_key = unanswered.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        if api_key == Some(PRODUCE) && swallows(faults) {
+            return Ok(());
+        }
+        to.write_u32(length).await?;
+        pass(&mut from, &mut to, u64::from(length)).await?;
+    }
+}
+
+fn swallows(faults: &Faults) -> bool {
+    let number = faults.produce_answers.fetch_add(1, Ordering::Relaxed) + 1;
+    let every = faults.drop_every.load(Ordering::Relaxed);
+    let swallowed = every > 0 && number.is_multiple_of(every);
+    if swallowed {
+        faults.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+    swallowed
+}
+
+async fn pause(faults: &Faults) {
+    let ms = faults.delay_ms.load(Ordering::Relaxed);
+    if ms > 0 {
+        sleep(Duration::from_millis(ms)).await;
+    }
+}
+
+async fn pass(from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf, bytes: u64) -> io::Result<()> {
+    let passed = io::copy(&mut from.take(bytes), to).await?;
+    if passed < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+}

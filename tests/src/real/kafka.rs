@@ -1,0 +1,317 @@
+//! Clusters of real brokers on free ports, each in a folder of its own: start, kill, stop, pause, start again.
+
+use std::{
+    fs,
+    net::TcpStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{
+    Version, jars,
+    ports::Port,
+    settings::{self, NodeAddresses},
+};
+use crate::{
+    deadline::Deadline,
+    places,
+    process::Process,
+    proxy::{Proxy, Route},
+};
+
+/// What a cluster is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSpec {
+    /// Kafka's version.
+    pub version: Version,
+    /// Number of brokers, 1 or 3; their ids begin with 1.
+    pub brokers: u16,
+    /// Heap of each broker in MiB.
+    pub heap_mb: u32,
+    /// Lines for `server.properties`; they win over the harness's own.
+    pub overrides: Vec<(String, String)>,
+    /// Whether clients of [`Cluster::proxied_bootstrap`] reach the brokers through a [`Proxy`].
+    pub proxied: bool,
+}
+
+impl ClusterSpec {
+    /// One broker, which is its own controller.
+    #[must_use]
+    pub fn single(version: Version) -> Self {
+        Self { version, brokers: 1, heap_mb: 256, overrides: Vec::new(), proxied: false }
+    }
+
+    /// Three brokers; topics with three replicas need two of them in sync.
+    #[must_use]
+    pub fn three(version: Version) -> Self {
+        Self { brokers: 3, ..Self::single(version) }
+            .with("default.replication.factor", "3")
+            .with("min.insync.replicas", "2")
+    }
+
+    /// Adds a line to `server.properties`.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: &str) -> Self {
+        self.overrides.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Puts a proxy before each broker.
+    #[must_use]
+    pub fn behind_proxy(mut self) -> Self {
+        self.proxied = true;
+        self
+    }
+}
+
+/// A running cluster. Everything of it ends with this value; its files stay while a test has failed.
+#[derive(Debug)]
+pub struct Cluster {
+    spec: ClusterSpec,
+    folder: PathBuf,
+    nodes: Vec<Node>,
+    _zookeeper: Option<Process>,
+    _ports: Vec<Port>,
+    proxy: Option<Proxy>,
+}
+
+#[derive(Debug)]
+struct Node {
+    id: u16,
+    folder: PathBuf,
+    direct: Port,
+    process: Option<Process>,
+}
+
+impl Cluster {
+    /// Starts a cluster and waits until each broker takes connections. `name` is for logs and folders.
+    ///
+    /// # Errors
+    /// When Java or Maven is missing (one sentence says what to install) or a broker ends; the end of its log is shown.
+    pub fn start(name: &str, spec: &ClusterSpec) -> Result<Self> {
+        for _ in 0..2 {
+            match Self::try_start(name, spec) {
+                // Somebody outside our reservation was quicker: other ports.
+                Err(error) if format!("{error:#}").contains("Address already in use") => {}
+                outcome => return outcome,
+            }
+        }
+        Self::try_start(name, spec)
+    }
+
+    fn try_start(name: &str, spec: &ClusterSpec) -> Result<Self> {
+        let folder = places::scratch().join(format!("{name}-{}-{:08x}", spec.version, fastrand::u32(..)));
+        fs::create_dir_all(&folder)?;
+        let mut ports = Vec::new();
+        let mut reserve = || -> Result<String> {
+            ports.push(Port::reserve()?);
+            Ok(ports.last().expect("just pushed").address())
+        };
+        let mut nodes = Vec::new();
+        let mut addresses = Vec::new();
+        let mut routes = Vec::new();
+        for id in 1..=spec.brokers {
+            let direct = Port::reserve()?;
+            let proxied = if spec.proxied { Some((reserve()?, reserve()?)) } else { None };
+            routes.extend(proxied.iter().map(|(to, at)| Route { listen: at.clone(), broker: to.clone() }));
+            addresses.push(NodeAddresses { direct: direct.address(), controller: reserve()?, proxied });
+            nodes.push(Node { id, folder: folder.join(format!("broker-{id}")), direct, process: None });
+        }
+        let mut zookeeper = None;
+        let voters = if spec.version.needs_zookeeper() {
+            let port = Port::reserve()?;
+            zookeeper = Some(start_zookeeper(spec.version, &port, &folder)?);
+            let address = port.address();
+            ports.push(port);
+            address
+        } else {
+            let voters: Vec<String> = nodes
+                .iter()
+                .zip(&addresses)
+                .map(|(node, at)| format!("{}@{}", node.id, at.controller))
+                .collect();
+            voters.join(",")
+        };
+        let cluster_id = settings::random_id();
+        for (node, at) in nodes.iter().zip(&addresses) {
+            fs::create_dir_all(&node.folder)?;
+            let data = node.folder.join("data");
+            if !spec.version.needs_zookeeper() {
+                settings::format_data(spec.version, &cluster_id, node.id, &data)?;
+            }
+            let text = settings::server_properties(spec, node.id, at, &voters, &data);
+            fs::write(node.folder.join("server.properties"), text)?;
+        }
+        let proxy = if spec.proxied { Some(Proxy::start(routes)?) } else { None };
+        let mut cluster =
+            Self { spec: spec.clone(), folder, nodes, _zookeeper: zookeeper, _ports: ports, proxy };
+        for id in 1..=spec.brokers {
+            cluster.launch(id)?;
+        }
+        for id in 1..=spec.brokers {
+            cluster.wait_for_listener(id)?;
+        }
+        Ok(cluster)
+    }
+
+    /// What it was started as.
+    #[must_use]
+    pub fn spec(&self) -> &ClusterSpec {
+        &self.spec
+    }
+
+    /// The brokers' own addresses, for judges.
+    #[must_use]
+    pub fn bootstrap(&self) -> String {
+        let all: Vec<String> = self.nodes.iter().map(|node| node.direct.address()).collect();
+        all.join(",")
+    }
+
+    /// The addresses for the program under test: the proxy's where there is one.
+    #[must_use]
+    pub fn proxied_bootstrap(&self) -> String {
+        self.proxy.as_ref().map_or_else(|| self.bootstrap(), Proxy::bootstrap)
+    }
+
+    /// The proxy before the brokers.
+    ///
+    /// # Errors
+    /// When the cluster was started without one.
+    pub fn proxy(&self) -> Result<&Proxy> {
+        self.proxy.as_ref().context("this cluster was started without a proxy")
+    }
+
+    /// The broker ids.
+    pub fn ids(&self) -> impl Iterator<Item = u16> + use<> {
+        1..=self.spec.brokers
+    }
+
+    /// Where broker `id` keeps its partitions, one folder `topic-partition` each.
+    ///
+    /// # Errors
+    /// When there is no such broker.
+    pub fn data(&self, id: u16) -> Result<PathBuf> {
+        let node = self.nodes.iter().find(|node| node.id == id);
+        Ok(node.with_context(|| format!("no broker {id}"))?.folder.join("data"))
+    }
+
+    /// SIGKILL for broker `id`.
+    ///
+    /// # Errors
+    /// When there is no such broker or it does not end.
+    pub fn kill(&mut self, id: u16) -> Result<()> {
+        let mut process =
+            self.node(id)?.process.take().with_context(|| format!("broker {id} is not running"))?;
+        process.kill()
+    }
+
+    /// SIGTERM for broker `id` (its leaderships move first), and waits for its end.
+    ///
+    /// # Errors
+    /// When there is no such broker or it does not end within a minute.
+    pub fn stop(&mut self, id: u16) -> Result<()> {
+        let mut process =
+            self.node(id)?.process.take().with_context(|| format!("broker {id} is not running"))?;
+        process.terminate()?;
+        process.wait(Duration::from_secs(60)).map(drop)
+    }
+
+    /// Starts broker `id` again on its old data and waits until it takes connections.
+    ///
+    /// # Errors
+    /// When it still runs or does not come up.
+    pub fn restart(&mut self, id: u16) -> Result<()> {
+        ensure!(self.node(id)?.process.is_none(), "broker {id} still runs");
+        self.launch(id)?;
+        self.wait_for_listener(id)
+    }
+
+    /// SIGSTOP: broker `id` stands still, its connections stay open.
+    ///
+    /// # Errors
+    /// When it is not running.
+    pub fn pause(&mut self, id: u16) -> Result<()> {
+        self.running(id)?.pause()
+    }
+
+    /// SIGCONT.
+    ///
+    /// # Errors
+    /// When it is not running.
+    pub fn resume(&mut self, id: u16) -> Result<()> {
+        self.running(id)?.resume()
+    }
+
+    fn node(&mut self, id: u16) -> Result<&mut Node> {
+        self.nodes.iter_mut().find(|node| node.id == id).with_context(|| format!("no broker {id}"))
+    }
+
+    fn running(&mut self, id: u16) -> Result<&mut Process> {
+        self.node(id)?.process.as_mut().with_context(|| format!("broker {id} is not running"))
+    }
+
+    fn launch(&mut self, id: u16) -> Result<()> {
+        let (version, heap_mb) = (self.spec.version, self.spec.heap_mb);
+        let class_path = jars::class_path(version)?;
+        let node = self.node(id)?;
+        let mut java = jars::java(heap_mb);
+        java.arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
+            .arg("-Dorg.slf4j.simpleLogger.showDateTime=true");
+        java.arg("-cp").arg(class_path).arg("kafka.Kafka").arg(node.folder.join("server.properties"));
+        java.current_dir(&node.folder);
+        node.process = Some(Process::start(&format!("broker {id}"), java, &node.folder.join("log"))?);
+        Ok(())
+    }
+
+    fn wait_for_listener(&mut self, id: u16) -> Result<()> {
+        let node = self.node(id)?;
+        let (address, log) = (node.direct.address(), node.folder.join("log"));
+        let process = node.process.as_mut().context("just launched")?;
+        wait_for_listener(&format!("broker {id}"), &address, process, &log)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.nodes.clear();
+        self._zookeeper = None;
+        if !places::scratch().join("keep").exists() && !std::thread::panicking() {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+fn start_zookeeper(version: Version, port: &Port, folder: &Path) -> Result<Process> {
+    let folder = folder.join("zookeeper");
+    fs::create_dir_all(&folder)?;
+    let properties = folder.join("zookeeper.properties");
+    fs::write(&properties, settings::zookeeper_properties(port.number(), &folder.join("data")))?;
+    let mut java = jars::java(256);
+    java.arg("-cp").arg(jars::class_path(version)?);
+    java.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain").arg(&properties);
+    let log = folder.join("log");
+    let mut process = Process::start("zookeeper", java, &log)?;
+    wait_for_listener("zookeeper", &port.address(), &mut process, &log)?;
+    Ok(process)
+}
+
+fn wait_for_listener(name: &str, address: &str, process: &mut Process, log: &Path) -> Result<()> {
+    let limit = Duration::from_secs(120);
+    let outcome = Deadline::after(limit).wait(&format!("{name} on {address}"), || {
+        if let Some(status) = process.ended()? {
+            bail!("{name} ended with {status}");
+        }
+        Ok(TcpStream::connect(address).is_ok().then_some(()))
+    });
+    outcome.with_context(|| format!("the end of its log {}:\n{}", log.display(), tail(log, 30)))
+}
+
+/// The last lines of a log.
+#[must_use]
+pub fn tail(log: &Path, lines: usize) -> String {
+    let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
