@@ -15,9 +15,7 @@ use serde_json::Value;
 
 pub use cluster::{NewTopic, Offsets, PartitionState, ProducerState};
 pub use compare::{TopicPair, Verdict};
-pub use workload::{
-    Codec, Latency, LiveTopic, LiveWriter, Nulls, TextRecord, Transactions, Write as WriteRecords,
-};
+pub use workload::{Codec, Latency, LiveTopic, LiveWriter, Nulls, TextRecord, Transactions, WriteRecords};
 
 use crate::{
     places,

@@ -54,10 +54,13 @@ pub enum Nulls {
 
 /// A bounded write; every record carries its number in key and value.
 #[derive(Clone, Debug, Serialize)]
-pub struct Write {
-    topic: String,
-    partitions: u32,
-    count: u32,
+pub struct WriteRecords {
+    /// Where to.
+    pub topic: String,
+    /// The partitions `0..partitions`, round robin.
+    pub partitions: u32,
+    /// How many records.
+    pub count: u32,
     /// Codec of all batches.
     pub codec: Codec,
     /// Number of the first record.
@@ -80,7 +83,7 @@ pub struct Write {
     pub idempotent: bool,
 }
 
-impl Write {
+impl WriteRecords {
     /// `count` records round robin over the partitions `0..partitions`, 100 bytes each, uncompressed.
     #[must_use]
     pub fn new(topic: &str, partitions: u32, count: u32) -> Self {
@@ -170,7 +173,7 @@ impl Judge {
     ///
     /// # Errors
     /// The first record's error.
-    pub fn write(&mut self, cluster: &Cluster, write: &Write) -> Result<()> {
+    pub fn write(&mut self, cluster: &Cluster, write: &WriteRecords) -> Result<()> {
         let mut command = serde_json::to_value(write)?;
         command["do"] = json!("write");
         command["bootstrap"] = json!(cluster.bootstrap());
@@ -184,7 +187,7 @@ impl Judge {
     pub fn write_transactions(
         &mut self,
         cluster: &Cluster,
-        write: &Write,
+        write: &WriteRecords,
         pattern: Transactions,
     ) -> Result<()> {
         let mut command = serde_json::to_value(write)?;

@@ -1,0 +1,139 @@
+//! Crashes, rivals and lost answers under live writing: nothing lost, nothing repeated, nothing out of order.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use super::{Figures, LabSpec, LiveLoad, Scenario};
+use crate::{
+    deadline::Deadline,
+    process::sleep_ms,
+    real::{Version, kafka::ClusterSpec},
+    twinlog::Twinlog,
+};
+
+/// All of them.
+#[must_use]
+pub fn all() -> Vec<Scenario> {
+    vec![twinlog_killed(), two_from_the_first_start(), answers_lost(), brokers_killed(), leaders_moved()]
+}
+
+fn singles() -> LabSpec {
+    LabSpec::singles(Version::V4_3_1, Version::V4_3_1)
+}
+
+/// kill -9 of twinlog at random moments of one copy, its start among them.
+#[must_use]
+pub fn twinlog_killed() -> Scenario {
+    Scenario::shared("kill -9 of twinlog at random moments", singles(), |lab, scale| {
+        let load = LiveLoad::new("killed");
+        let mut random = scale.random();
+        load.start(lab)?;
+        let flow = lab.flow(&load.pattern());
+        for _ in 0..scale.kills {
+            let mut twinlog = lab.twinlog(&flow, &[])?;
+            sleep_ms(random.u64(50..4000));
+            twinlog.kill()?;
+            twinlog.ensure_quiet(&["replication factor"])?;
+        }
+        let (verdict, acked) = load.finish(lab, scale)?;
+        Ok(figures(verdict.records, acked).with("kills", u64::from(scale.kills)))
+    })
+}
+
+/// Two runs of the same file that start at the same moment, before anything of the flow exists on the target.
+#[must_use]
+pub fn two_from_the_first_start() -> Scenario {
+    Scenario::alone("two twinlogs with the same file from the first start", singles(), |lab, scale| {
+        let load = LiveLoad::new("rivals");
+        load.start(lab)?;
+        let flow = lab.flow(&load.pattern());
+        let mut rivals = [lab.twinlog(&flow, &[])?, lab.twinlog(&flow, &[])?];
+        let end = Deadline::after(Duration::from_secs(scale.seconds));
+        while !end.passed() {
+            sleep_ms(200);
+            rivals.iter_mut().try_for_each(Twinlog::ensure_running)?;
+        }
+        rivals.iter_mut().try_for_each(Twinlog::stop)?;
+        let (verdict, acked) = load.finish(lab, scale)?;
+        Ok(figures(verdict.records, acked).with("seconds", scale.seconds))
+    })
+}
+
+/// A proxy before the target loses every tenth Produce answer together with its connection.
+#[must_use]
+pub fn answers_lost() -> Scenario {
+    let target = ClusterSpec::single(Version::V4_3_1).behind_proxy();
+    let spec = LabSpec { source: ClusterSpec::single(Version::V4_3_1), target };
+    Scenario::alone("every tenth Produce answer lost", spec, |lab, scale| {
+        let load = LiveLoad::new("answers");
+        load.start(lab)?;
+        lab.target.proxy()?.drop_every_nth_produce_answer(10);
+        let flow = lab.flow(&load.pattern());
+        let mut twinlog = lab.twinlog(&flow, &[])?;
+        sleep_ms(scale.seconds * 1000);
+        twinlog.stop()?;
+        let dropped = lab.target.proxy()?.dropped_answers();
+        ensure!(dropped >= 3, "only {dropped} answers were lost");
+        let (verdict, acked) = load.finish(lab, scale)?;
+        Ok(figures(verdict.records, acked).with("answers lost", dropped))
+    })
+}
+
+/// kill -9 of each broker of both clusters in turn, with time to come back in between.
+#[must_use]
+pub fn brokers_killed() -> Scenario {
+    Scenario::shared("kill -9 of each broker in turn", LabSpec::threes(), |lab, scale| {
+        let load = LiveLoad::new("brokers");
+        let mut random = scale.random();
+        load.start(lab)?;
+        let flow = lab.flow(&load.pattern());
+        let mut twinlog = lab.twinlog(&flow, &[])?;
+        lab.wait_for_copy(load.topics()[0], 1, Duration::from_secs(60))?;
+        let mut kills = 0;
+        for _ in 0..scale.rounds() {
+            for id in lab.source.ids() {
+                for of_target in [false, true] {
+                    let cluster = if of_target { &mut lab.target } else { &mut lab.source };
+                    cluster.kill(id)?;
+                    sleep_ms(random.u64(1000..8000));
+                    cluster.restart(id)?;
+                    lab.judge.settled(cluster)?;
+                    twinlog.ensure_running()?;
+                    kills += 1;
+                }
+            }
+        }
+        twinlog.stop()?;
+        let (verdict, acked) = load.finish(lab, scale)?;
+        Ok(figures(verdict.records, acked).with("kills", kills))
+    })
+}
+
+/// Leaders of all topics moved every two seconds, on both sides.
+#[must_use]
+pub fn leaders_moved() -> Scenario {
+    Scenario::shared("leaders moved every 2 s on both sides", LabSpec::threes(), |lab, scale| {
+        let load = LiveLoad::new("leaders");
+        load.start(lab)?;
+        let flow = lab.flow(&load.pattern());
+        let mut twinlog = lab.twinlog(&flow, &[])?;
+        lab.wait_for_copy(load.topics()[1], 1, Duration::from_secs(60))?;
+        let end = Deadline::after(Duration::from_secs(scale.seconds));
+        let mut moved = 0;
+        while !end.passed() {
+            moved += lab.judge.move_leaders(&lab.source, &load.topics())?;
+            moved += lab.judge.move_leaders(&lab.target, &load.topics())?;
+            sleep_ms(2000);
+            twinlog.ensure_running()?;
+        }
+        ensure!(moved >= 16, "only {moved} leaders moved");
+        twinlog.stop()?;
+        let (verdict, acked) = load.finish(lab, scale)?;
+        Ok(figures(verdict.records, acked).with("leaders moved", moved))
+    })
+}
+
+fn figures(records: u64, acked: u64) -> Figures {
+    Figures::default().with("records", records).with("acknowledged", acked)
+}

@@ -1,0 +1,168 @@
+//! A source cluster, a target cluster, a judge, and the runs of twinlog between them.
+
+use std::{fs, path::PathBuf, thread, time::Duration};
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::{
+    deadline::Deadline,
+    judge::{Judge, NewTopic, TopicPair, Verdict},
+    places,
+    real::{
+        Version,
+        kafka::{Cluster, ClusterSpec},
+    },
+    twinlog::{FlowFile, Twinlog},
+};
+
+/// The two clusters of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabSpec {
+    /// Where records are written.
+    pub source: ClusterSpec,
+    /// Where twinlog copies them.
+    pub target: ClusterSpec,
+}
+
+impl LabSpec {
+    /// Two clusters of one broker each.
+    #[must_use]
+    pub fn singles(source: Version, target: Version) -> Self {
+        Self { source: ClusterSpec::single(source), target: ClusterSpec::single(target) }
+    }
+
+    /// Two clusters of three brokers each, both of the newest version; a dead broker's leaderships move after 4 s.
+    #[must_use]
+    pub fn threes() -> Self {
+        let spec = ClusterSpec::three(Version::V4_3_1)
+            .with("broker.session.timeout.ms", "4000")
+            .with("broker.heartbeat.interval.ms", "500");
+        Self { source: spec.clone(), target: spec }
+    }
+
+    /// One source broker, three target brokers, both of the newest version.
+    #[must_use]
+    pub fn three_at_target() -> Self {
+        Self { source: ClusterSpec::single(Version::V4_3_1), target: ClusterSpec::three(Version::V4_3_1) }
+    }
+}
+
+/// Running clusters with everything to use them.
+#[derive(Debug)]
+pub struct Lab {
+    spec: LabSpec,
+    /// The source cluster.
+    pub source: Cluster,
+    /// The target cluster.
+    pub target: Cluster,
+    /// Writes, disturbs, compares.
+    pub judge: Judge,
+    folder: PathBuf,
+    runs: u32,
+}
+
+impl Lab {
+    /// Starts both clusters at once and waits until all brokers are there.
+    ///
+    /// # Errors
+    /// When Java or Maven is missing (one sentence says what to install), or a broker does not start.
+    pub fn start(spec: &LabSpec) -> Result<Self> {
+        let mut judge = Judge::start()?;
+        let (source, target) = thread::scope(|scope| {
+            let source = scope.spawn(|| Cluster::start("source", &spec.source));
+            let target = Cluster::start("target", &spec.target);
+            (source.join().map_err(|_| anyhow!("starting the source panicked")), target)
+        });
+        let (source, target) = (source??, target?);
+        judge.ready(&source)?;
+        judge.ready(&target)?;
+        let folder = places::scratch().join(format!("lab-{:08x}", fastrand::u32(..)));
+        fs::create_dir_all(&folder)?;
+        Ok(Self { spec: spec.clone(), source, target, judge, folder, runs: 0 })
+    }
+
+    /// What it was started as.
+    #[must_use]
+    pub fn spec(&self) -> &LabSpec {
+        &self.spec
+    }
+
+    /// The flow of the topics that match `topics` under equal names.
+    #[must_use]
+    pub fn flow(&self, topics: &str) -> FlowFile {
+        FlowFile::identity(&self.source, &self.target, topics)
+    }
+
+    /// Starts a run of twinlog.
+    ///
+    /// # Errors
+    /// When the program cannot be built or started.
+    pub fn twinlog(&mut self, flow: &FlowFile, arguments: &[&str]) -> Result<Twinlog> {
+        self.runs += 1;
+        let file = flow.write(&self.folder)?;
+        Twinlog::run(&file, arguments, &self.folder.join(format!("twinlog-{}.log", self.runs)))
+    }
+
+    /// Runs twinlog until it has caught up, and expects exit code 0.
+    ///
+    /// # Errors
+    /// When it takes longer than `limit` or ends otherwise; its last lines are shown.
+    pub fn catch_up(&mut self, flow: &FlowFile, limit: Duration) -> Result<Twinlog> {
+        let mut run = self.twinlog(flow, &["--until-caught-up"])?;
+        run.wait_for_exit(limit, 0)?;
+        Ok(run)
+    }
+
+    /// Makes the topics on the source.
+    ///
+    /// # Errors
+    /// What the cluster answered.
+    pub fn create(&mut self, topics: &[NewTopic]) -> Result<()> {
+        topics.iter().try_for_each(|topic| self.judge.create_topic(&self.source, topic))
+    }
+
+    /// Compares topics that have the same name on both sides.
+    ///
+    /// # Errors
+    /// When a side cannot be read, or the sides differ.
+    pub fn ensure_equal(&mut self, topics: &[&str]) -> Result<Verdict> {
+        let pairs: Vec<TopicPair> = topics.iter().map(|name| TopicPair::same(name)).collect();
+        self.judge.compare(&self.source, &self.target, &pairs)?.ensure_equal()
+    }
+
+    /// Waits until the pairs are equal, for topics that twinlog finds while it runs.
+    ///
+    /// # Errors
+    /// The last difference, when they are not after `limit`.
+    pub fn wait_equal(&mut self, pairs: &[TopicPair], limit: Duration) -> Result<Verdict> {
+        let mut last = anyhow!("never compared");
+        let outcome = Deadline::after(limit).wait("equal sides", || {
+            let verdict =
+                self.judge.compare(&self.source, &self.target, pairs).and_then(Verdict::ensure_equal);
+            Ok(verdict.map_err(|error| last = error).ok())
+        });
+        outcome.with_context(|| format!("the last difference: {last:#}"))
+    }
+
+    /// Whether the target has the topic.
+    ///
+    /// # Errors
+    /// What the cluster answered.
+    pub fn target_has(&mut self, topic: &str) -> Result<bool> {
+        Ok(self.judge.topics(&self.target)?.contains_key(topic))
+    }
+
+    /// Waits until the target has at least `records` offsets in a topic.
+    ///
+    /// # Errors
+    /// When it has not after `limit`.
+    pub fn wait_for_copy(&mut self, topic: &str, records: i64, limit: Duration) -> Result<()> {
+        Deadline::after(limit).wait(&format!("{records} records of {topic} on the target"), || {
+            if !self.judge.topics(&self.target)?.contains_key(topic) {
+                return Ok(None);
+            }
+            let ends = self.judge.offsets(&self.target, topic)?;
+            Ok((ends.iter().map(|partition| partition.end).sum::<i64>() >= records).then_some(()))
+        })
+    }
+}

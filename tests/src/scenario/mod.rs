@@ -1,0 +1,149 @@
+//! Scenarios on real clusters: the same functions for `cargo test` (small) and the `full` program (the figures).
+
+pub mod copy;
+pub mod kills;
+mod lab;
+mod load;
+pub mod target;
+pub mod topics;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    fs::{self, File},
+    sync::{Mutex, PoisonError},
+};
+
+use anyhow::{Context, Result};
+
+pub use lab::{Lab, LabSpec};
+pub use load::LiveLoad;
+
+use crate::places;
+
+/// How much of a scenario is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    /// Kills at random moments.
+    pub kills: u32,
+    /// Duration of what is done for a while.
+    pub seconds: u64,
+    /// Seed of the random moments; printed, so that a run can be repeated.
+    pub seed: u64,
+}
+
+impl Scale {
+    /// What fits into CI.
+    #[must_use]
+    pub fn small() -> Self {
+        Self { kills: 3, seconds: 10, seed: fastrand::u64(..) }
+    }
+
+    /// How often each broker is killed in turn: five times in a run of twenty kills.
+    #[must_use]
+    pub fn rounds(&self) -> u32 {
+        (self.kills / 4).max(1)
+    }
+
+    /// The random moments of this run.
+    #[must_use]
+    pub fn random(&self) -> fastrand::Rng {
+        fastrand::Rng::with_seed(self.seed)
+    }
+}
+
+/// Counts that a scenario reports, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Figures(BTreeMap<&'static str, u64>);
+
+impl Figures {
+    /// Adds a count.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, count: u64) -> Self {
+        self.0.insert(name, count);
+        self
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        f.write_str(&all.join(", "))
+    }
+}
+
+/// What a scenario does: it fails with the reason, or reports its counts.
+type Body = Box<dyn Fn(&mut Lab, &Scale) -> Result<Figures> + Send + Sync>;
+
+/// One thing to be shown on real clusters.
+pub struct Scenario {
+    /// A sentence without a full stop.
+    pub name: String,
+    /// The clusters it needs.
+    pub lab: LabSpec,
+    /// Whether the clusters must be new, and are not used again afterwards.
+    pub alone: bool,
+    body: Body,
+}
+
+impl Scenario {
+    /// A scenario that may run on clusters that others used: its topics must have names of their own.
+    fn shared(
+        name: impl Into<String>,
+        lab: LabSpec,
+        body: impl Fn(&mut Lab, &Scale) -> Result<Figures> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), lab, alone: false, body: Box::new(body) }
+    }
+
+    /// A scenario that needs new clusters.
+    fn alone(
+        name: impl Into<String>,
+        lab: LabSpec,
+        body: impl Fn(&mut Lab, &Scale) -> Result<Figures> + Send + Sync + 'static,
+    ) -> Self {
+        Self { alone: true, ..Self::shared(name, lab, body) }
+    }
+}
+
+/// Runs a scenario; one at a time in this process, and in all processes of this target folder.
+///
+/// Clusters stay for the next scenario when it wants the same ones. After a failure they are not used again and every
+/// file of this process is kept.
+///
+/// # Errors
+/// What the scenario found, with the place of the logs.
+pub fn run(scenario: &Scenario, scale: &Scale) -> Result<Figures> {
+    static KEPT: Mutex<Option<Lab>> = Mutex::new(None);
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = lock_machine()?;
+    let fits = kept.as_ref().is_some_and(|lab| !scenario.alone && *lab.spec() == scenario.lab);
+    let reused = if fits { kept.take() } else { None };
+    *kept = None; // other clusters stop before new ones start
+    let outcome = reused.map_or_else(|| Lab::start(&scenario.lab), Ok).and_then(|mut lab| {
+        let figures = (scenario.body)(&mut lab, scale);
+        if figures.is_err() {
+            places::keep();
+        }
+        figures.map(|figures| (figures, lab))
+    });
+    drop(lock);
+    let (figures, lab) = outcome.with_context(|| {
+        places::keep();
+        format!("{} (seed {}; all logs: {})", scenario.name, scale.seed, places::scratch().display())
+    })?;
+    if !scenario.alone {
+        *kept = Some(lab);
+    }
+    println!("{}: {figures}", scenario.name);
+    Ok(figures)
+}
+
+/// Only one test process at a time loads the machine with brokers.
+fn lock_machine() -> Result<File> {
+    let folder = places::target()?.join("kafka");
+    fs::create_dir_all(&folder)?;
+    let file = File::create(folder.join("machine.lock"))?;
+    file.lock().context("lock the machine for one test of real brokers")?;
+    Ok(file)
+}

@@ -1,0 +1,123 @@
+//! Topics: how they are made, named, found while running, grown, and which are left out.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::ensure;
+
+use super::{Figures, LabSpec, Scenario};
+use crate::{
+    judge::{NewTopic, TopicPair, WriteRecords},
+    real::Version,
+    twinlog::FlowFile,
+};
+
+const NOTICED: Duration = Duration::from_secs(40);
+
+/// All of them.
+#[must_use]
+pub fn all() -> Vec<Scenario> {
+    vec![
+        grown_and_new_while_running(),
+        configs_copied(),
+        default_names_and_cycles(),
+        internal_topics_left_out(),
+    ]
+}
+
+fn singles() -> LabSpec {
+    LabSpec::singles(Version::V4_3_1, Version::V4_3_1)
+}
+
+/// A topic that gets partitions and one that appears, both while twinlog runs; both from their beginning.
+#[must_use]
+pub fn grown_and_new_while_running() -> Scenario {
+    Scenario::shared("topics that grow and appear while running", singles(), |lab, _| {
+        let (grown, new) = ("found.grown", "found.new");
+        lab.create(&[NewTopic::new(grown, 1)])?;
+        lab.judge.write(&lab.source, &WriteRecords::new(grown, 1, 300))?;
+        let flow = lab.flow("found\\..*");
+        let mut twinlog = lab.twinlog(&flow, &[])?;
+        lab.wait_equal(&[TopicPair::same(grown)], NOTICED)?;
+        lab.judge.grow_topic(&lab.source, grown, 4)?;
+        lab.judge.write(&lab.source, &WriteRecords { first_id: 300, ..WriteRecords::new(grown, 4, 400) })?;
+        lab.create(&[NewTopic::new(new, 3)])?;
+        lab.judge.write(&lab.source, &WriteRecords::new(new, 3, 300))?;
+        let verdict = lab.wait_equal(&[TopicPair::same(grown), TopicPair::same(new)], NOTICED)?;
+        ensure!(verdict.records == 1000, "{} records arrived", verdict.records);
+        twinlog.stop()?;
+        twinlog.ensure_quiet(&["replication factor"])?;
+        Ok(Figures::default().with("records", verdict.records))
+    })
+}
+
+/// A new remote topic has the source's partition count and configs, but for those that MM2 leaves to the target.
+#[must_use]
+pub fn configs_copied() -> Scenario {
+    Scenario::shared("partition count and configs of new topics", singles(), |lab, _| {
+        let topic = NewTopic::new("configs.orders", 7)
+            .config("retention.bytes", "1000000007")
+            .config("retention.ms", "86400001")
+            .config("segment.bytes", "10485760")
+            .config("max.message.bytes", "2000000")
+            .config("message.timestamp.type", "CreateTime")
+            .config("min.insync.replicas", "1")
+            .config("unclean.leader.election.enable", "true");
+        lab.create(&[topic])?;
+        lab.judge.write(&lab.source, &WriteRecords::new("configs.orders", 7, 70))?;
+        let flow = lab.flow("configs\\..*");
+        lab.catch_up(&flow, Duration::from_secs(60))?;
+        lab.ensure_equal(&["configs.orders"])?;
+        let copied = lab.judge.configs(&lab.target, "configs.orders")?;
+        let expected: BTreeMap<String, String> = [
+            ("max.message.bytes", "2000000"),
+            ("retention.bytes", "1000000007"),
+            ("retention.ms", "86400001"),
+            ("segment.bytes", "10485760"),
+        ]
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .into();
+        ensure!(copied == expected, "configs on the target are {copied:?}, not {expected:?}");
+        Ok(Figures::default().with("configs", u64::try_from(copied.len())?))
+    })
+}
+
+/// The default policy names remote topics `src.topic`, and leaves out topics that came from the target.
+#[must_use]
+pub fn default_names_and_cycles() -> Scenario {
+    Scenario::shared("names of the default policy, cycles left out", singles(), |lab, _| {
+        let came_back = "dst.named.payments";
+        lab.create(&[NewTopic::new("named.orders", 2), NewTopic::new(came_back, 1)])?;
+        lab.judge.write(&lab.source, &WriteRecords::new("named.orders", 2, 100))?;
+        lab.judge.write(&lab.source, &WriteRecords::new(came_back, 1, 100))?;
+        let flow = FlowFile::default_policy(&lab.source, &lab.target, "named\\..*,dst\\.named\\..*");
+        lab.catch_up(&flow, Duration::from_secs(60))?;
+        let pair = TopicPair { source: "named.orders".to_owned(), target: "src.named.orders".to_owned() };
+        let verdict = lab.judge.compare(&lab.source, &lab.target, &[pair])?.ensure_equal()?;
+        for name in ["named.orders", "src.dst.named.payments", came_back] {
+            ensure!(!lab.target_has(name)?, "the target got {name}");
+        }
+        Ok(Figures::default().with("records", verdict.records))
+    })
+}
+
+/// Kafka's and MM2's internal topics stay where they are, however wide the pattern.
+#[must_use]
+pub fn internal_topics_left_out() -> Scenario {
+    Scenario::alone("internal topics left out of the pattern .*", singles(), |lab, _| {
+        let internal = ["__hidden", "mm2-configs.src.internal", "dst.checkpoints.internal", "orders.replica"];
+        for name in internal.into_iter().chain(["orders"]) {
+            lab.create(&[NewTopic::new(name, 1)])?;
+            lab.judge.write(&lab.source, &WriteRecords::new(name, 1, 10))?;
+        }
+        let flow = lab.flow(".*");
+        lab.catch_up(&flow, Duration::from_secs(60))?;
+        let verdict = lab.ensure_equal(&["orders"])?;
+        for name in internal {
+            ensure!(!lab.target_has(name)?, "the target got {name}");
+        }
+        ensure!(lab.target_has("mm2-twinlog.internal")?, "the target has no state topic");
+        Ok(Figures::default()
+            .with("records", verdict.records)
+            .with("left out", u64::try_from(internal.len())?))
+    })
+}

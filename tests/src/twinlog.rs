@@ -1,0 +1,198 @@
+//! The program under test: its properties file, its runs, their ends and their logs.
+
+use std::{
+    env,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus, Stdio},
+    sync::OnceLock,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{
+    capture_logs::unexpected_lines,
+    places,
+    process::{Process, exit_code},
+    real::kafka::{Cluster, tail},
+};
+
+/// An `mm2.properties` with the flow `src->dst`.
+#[derive(Clone, Debug)]
+pub struct FlowFile {
+    text: String,
+}
+
+impl FlowFile {
+    /// A flow of every topic under equal names. New topics are looked for every second; what a three-broker target
+    /// needs to survive the loss of one broker is set, everything else is left at MM2's defaults.
+    #[must_use]
+    pub fn identity(source: &Cluster, target: &Cluster, topics: &str) -> Self {
+        Self::default_policy(source, target, topics)
+            .with("replication.policy.class", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy")
+    }
+
+    /// As [`FlowFile::identity`], but remote topics are named `src.topic`.
+    #[must_use]
+    pub fn default_policy(source: &Cluster, target: &Cluster, topics: &str) -> Self {
+        let file = Self { text: String::new() }
+            .with("clusters", "src, dst")
+            .with("src.bootstrap.servers", &source.proxied_bootstrap())
+            .with("dst.bootstrap.servers", &target.proxied_bootstrap())
+            .with("src->dst.enabled", "true")
+            .with("src->dst.topics", topics)
+            .with("refresh.topics.interval.seconds", "1");
+        if target.spec().brokers < 3 {
+            return file;
+        }
+        file.with("replication.factor", "3").with("offset.storage.replication.factor", "3")
+    }
+
+    /// Adds a line.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: &str) -> Self {
+        let _ = writeln!(self.text, "{key} = {value}");
+        self
+    }
+
+    /// Writes the file into `folder`.
+    ///
+    /// # Errors
+    /// When the folder is not writable.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf> {
+        let path = folder.join(format!("mm2-{:08x}.properties", fastrand::u32(..)));
+        fs::write(&path, &self.text).with_context(|| format!("write {}", path.display()))?;
+        Ok(path)
+    }
+}
+
+/// A run of `twinlog run FILE`.
+#[derive(Debug)]
+pub struct Twinlog {
+    process: Process,
+    log: PathBuf,
+}
+
+impl Twinlog {
+    /// Starts `twinlog run FILE` with further arguments; its output goes into `log`.
+    ///
+    /// # Errors
+    /// When the program cannot be built or started.
+    pub fn run(file: &Path, arguments: &[&str], log: &Path) -> Result<Self> {
+        let mut command = Command::new(program()?);
+        command.arg("run").arg(file).args(arguments).env_remove("RUST_LOG");
+        command.env("RUST_BACKTRACE", "1").env("NO_COLOR", "1");
+        Ok(Self { process: Process::start("twinlog", command, log)?, log: log.to_path_buf() })
+    }
+
+    /// kill -9.
+    ///
+    /// # Errors
+    /// When it had ended by itself before: a replicator runs until it is told to stop.
+    pub fn kill(&mut self) -> Result<()> {
+        self.ensure_running()?;
+        self.process.kill()
+    }
+
+    /// SIGTERM; it drains within five seconds and ends with 0.
+    ///
+    /// # Errors
+    /// When it had ended before, takes longer (a second of grace on a busy machine), or ends otherwise.
+    pub fn stop(&mut self) -> Result<()> {
+        self.ensure_running()?;
+        self.process.terminate()?;
+        let status = self.process.wait(Duration::from_secs(6)).with_context(|| self.said())?;
+        self.expect_code(status, 0)
+    }
+
+    /// Waits for its end and checks the exit code.
+    ///
+    /// # Errors
+    /// When it still runs after `limit`, or ends otherwise.
+    pub fn wait_for_exit(&mut self, limit: Duration, code: i32) -> Result<()> {
+        let status = self.process.wait(limit).with_context(|| self.said())?;
+        self.expect_code(status, code)
+    }
+
+    /// SIGSTOP.
+    ///
+    /// # Errors
+    /// When it had ended.
+    pub fn pause(&mut self) -> Result<()> {
+        self.ensure_running()?;
+        self.process.pause()
+    }
+
+    /// SIGCONT.
+    ///
+    /// # Errors
+    /// When it had ended.
+    pub fn resume(&mut self) -> Result<()> {
+        self.process.resume()
+    }
+
+    /// # Errors
+    /// When it has ended, with its last lines.
+    pub fn ensure_running(&mut self) -> Result<()> {
+        match self.process.ended()? {
+            None => Ok(()),
+            Some(status) => bail!("twinlog ended by itself with {}; {}", exit_code(status), self.said()),
+        }
+    }
+
+    /// What it wrote so far.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn log(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&fs::read(&self.log)?).into_owned())
+    }
+
+    /// # Errors
+    /// When it warned of something else than `allowed`, or panicked.
+    pub fn ensure_quiet(&self, allowed: &[&str]) -> Result<()> {
+        let lines = unexpected_lines(&self.log()?, allowed);
+        ensure!(lines.is_empty(), "twinlog warned unexpectedly:\n{}", lines.join("\n"));
+        Ok(())
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    fn expect_code(&self, status: ExitStatus, code: i32) -> Result<()> {
+        let ended = exit_code(status);
+        ensure!(ended == code, "twinlog ended with {ended}, not with {code}; {}", self.said());
+        Ok(())
+    }
+
+    fn said(&self) -> String {
+        format!("its last lines:\n{}", tail(&self.log, 40))
+    }
+}
+
+/// The program, built by cargo in the profile of this test: never an older one that happens to lie there.
+///
+/// # Errors
+/// What cargo said when it does not build.
+pub fn program() -> Result<PathBuf> {
+    static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PROGRAM.get_or_init(|| build().map_err(|error| format!("{error:#}"))).clone().map_err(anyhow::Error::msg)
+}
+
+fn build() -> Result<PathBuf> {
+    let profile = places::profile()?;
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--quiet", "--package", "twinlog", "--target-dir"]).arg(places::target()?);
+    if profile.ends_with("release") {
+        command.arg("--release");
+    }
+    let run = command.current_dir(places::repository()).stdin(Stdio::null()).output().context("run cargo")?;
+    ensure!(run.status.success(), "cargo build -p twinlog: {}", String::from_utf8_lossy(&run.stderr));
+    Ok(profile.join("twinlog"))
+}

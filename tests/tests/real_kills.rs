@@ -1,0 +1,33 @@
+//! Crashes of twinlog and brokers, rivals, lost answers, moving leaders, all under live writing: the log stays exact.
+
+use anyhow::Result;
+use twinlog_tests::scenario::{Scale, Scenario, kills, run};
+
+fn check(scenario: &Scenario) -> Result<()> {
+    run(scenario, &Scale::small()).map(drop)
+}
+
+#[test]
+fn twinlog_killed_at_random_moments() -> Result<()> {
+    check(&kills::twinlog_killed())
+}
+
+#[test]
+fn two_twinlogs_from_the_first_start() -> Result<()> {
+    check(&kills::two_from_the_first_start())
+}
+
+#[test]
+fn every_tenth_produce_answer_lost() -> Result<()> {
+    check(&kills::answers_lost())
+}
+
+#[test]
+fn each_broker_killed_in_turn() -> Result<()> {
+    check(&kills::brokers_killed())
+}
+
+#[test]
+fn leaders_moved_every_two_seconds() -> Result<()> {
+    check(&kills::leaders_moved())
+}
