@@ -1,4 +1,19 @@
-//! Real brokers, judges and models that the tests share.
+//! What the tests share: real brokers, the judge, the proxy, the program under test, and the scenarios.
+//!
+//! # Which test file covers what
+//! A new test belongs to the file whose sentence it makes longer; a test without a socket and without a broker belongs
+//! to the bottom of the file that it tests.
+//!
+//! - `real_copy`: one copy from beginning to end between real clusters; a new kind of record or batch goes here.
+//! - `real_kills`: crashes, rivals, lost answers under live writing; a new way to interrupt twinlog goes here.
+//! - `real_target`: what a three-broker target does to a copy; a new trick of brokers goes here.
+//! - `real_topics`: making, naming, finding, leaving out topics; a new rule about topics or configs goes here.
+//! - `real_judge`: the harness itself: that the judge fails whatever is not equal, that nothing survives a test.
+//! - `tidy`: the rules of the layout.
+//!
+//! # How the scenarios are run
+//! Each test on real clusters calls one function of [`scenario`] at a small [`scenario::Scale`]; the program `full`
+//! (`cargo run -p twinlog-tests --bin full -- --help`) calls the same functions with the figures that are claimed.
 
 pub mod capture_logs;
 pub mod deadline;
