@@ -4,7 +4,6 @@
 
 mod args;
 mod commands;
-mod engine;
 mod exit_code;
 mod load;
 mod logging;

@@ -4,8 +4,9 @@ use std::{io, io::IsTerminal as _, time::Duration};
 
 use indicatif::{BinaryBytes, HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::Instant;
+use twinlog_engine::FlowStatus;
 
-use crate::{args::LogFormat, engine::FlowStatus};
+use crate::args::LogFormat;
 
 /// Time over which a rate is taken.
 const RATE_OVER: Duration = Duration::from_secs(2);
@@ -70,8 +71,11 @@ impl Rate {
 
 /// What the line says.
 fn describe(name: &str, status: &FlowStatus, records_per_second: u64) -> String {
-    let state =
-        if status.caught_up { "level".to_owned() } else { format!("lag {}", HumanCount(status.lag_records)) };
+    let state = if status.lag_records == 0 {
+        "level".to_owned()
+    } else {
+        format!("lag {}", HumanCount(status.lag_records))
+    };
     let mut line = format!(
         "{name}  {} partitions  {} records  {}  {}/s  {state}",
         HumanCount(status.partitions),
@@ -80,7 +84,8 @@ fn describe(name: &str, status: &FlowStatus, records_per_second: u64) -> String 
         HumanCount(records_per_second),
     );
     if let Some(first) = status.held.first() {
-        line.push_str(&format!("  {} held: {first}", HumanCount(status.held.len() as u64)));
+        let (count, topic, partition) = (HumanCount(status.held.len() as u64), &first.topic, first.partition);
+        line.push_str(&format!("  {count} held: {topic}-{partition}: {}", first.reason));
     }
     line
 }
@@ -88,7 +93,8 @@ fn describe(name: &str, status: &FlowStatus, records_per_second: u64) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Held;
+    use twinlog_engine::HeldPartition;
+    use twinlog_engine::machine::hold::{HoldReason, Side};
 
     fn status() -> FlowStatus {
         FlowStatus {
@@ -106,15 +112,21 @@ mod tests {
             describe("west->east", &status(), 34_000),
             "west->east  12 partitions  1,234,567 records  3.00 GiB  34,000/s  lag 42"
         );
-        let level = FlowStatus { caught_up: true, lag_records: 0, ..status() };
+        let level = FlowStatus { lag_records: 0, ..status() };
         assert!(describe("a->b", &level, 0).ends_with("0/s  level"));
     }
 
     #[test]
     fn held_partitions_are_counted_and_the_first_is_named() {
-        let held = |partition| Held { topic: "orders".into(), partition, reason: "too large".into() };
+        let held = |partition| HeldPartition {
+            topic: "orders".into(),
+            partition,
+            reason: HoldReason::Recreated { side: Side::Source },
+        };
         let status = FlowStatus { held: vec![held(3), held(4)], ..status() };
-        assert!(describe("a->b", &status, 0).ends_with("lag 42  2 held: orders-3: too large"));
+        assert!(
+            describe("a->b", &status, 0).contains("lag 42  2 held: orders-3: the source topic was deleted")
+        );
     }
 
     #[tokio::test(start_paused = true)]

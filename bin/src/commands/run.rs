@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use futures_util::future::select_all;
 use indicatif::MultiProgress;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 use twinlog_engine::config::MirrorConfig;
+use twinlog_engine::{Engine, Error, FlowHandle};
 
 use crate::{
     args::{LogFormat, RunArgs},
-    engine::{Engine, Error, Flow},
     exit_code::ExitCode,
     load, logging,
     progress::{self, FlowLine},
@@ -81,6 +82,14 @@ fn announce(config: &MirrorConfig) {
     }
 }
 
+async fn start(args: &RunArgs, config: MirrorConfig) -> Result<Engine, Error> {
+    let mut builder = Engine::builder(config);
+    if let Some(limit) = args.wait_limit() {
+        builder = builder.wait(limit);
+    }
+    builder.start().await
+}
+
 async fn run_flow(args: &RunArgs, config: MirrorConfig, lines: &MultiProgress) -> ExitCode {
     let names: Vec<String> = config.flows().iter().map(|flow| flow.name.clone()).collect();
     let mut signals = match Signals::install() {
@@ -91,7 +100,7 @@ async fn run_flow(args: &RunArgs, config: MirrorConfig, lines: &MultiProgress) -
         }
     };
     let started = tokio::select! {
-        started = Engine::start(config, args.wait_limit()) => started,
+        started = start(args, config) => started,
         signal = signals.next() => {
             info!("{signal} before the start was done: nothing to drain");
             return ExitCode::Done;
@@ -106,7 +115,11 @@ async fn run_flow(args: &RunArgs, config: MirrorConfig, lines: &MultiProgress) -
         Err(error) => ended(&error),
     };
     tokio::select! {
-        () = engine.shutdown(DRAIN) => code,
+        ended_with = engine.shutdown(DRAIN) => match ended_with {
+            Ok(()) => code,
+            Err(_) if code != ExitCode::Done => code,
+            Err(error) => ended(&error),
+        },
         signal = signals.next() => {
             warn!("{signal} again: ended at once, what was under way is lined up at the next start");
             ExitCode::SecondSignal
@@ -118,7 +131,7 @@ async fn run_flow(args: &RunArgs, config: MirrorConfig, lines: &MultiProgress) -
 async fn watch(
     args: &RunArgs,
     names: &[String],
-    flows: &[Flow],
+    flows: &[FlowHandle],
     signals: &mut Signals,
     lines: &MultiProgress,
 ) -> ExitCode {
@@ -131,7 +144,12 @@ async fn watch(
             flow.caught_up().await?;
             info!(flow = name, "caught up");
         }
-        if args.until_caught_up { Ok(()) } else { std::future::pending().await }
+        if args.until_caught_up {
+            return Ok(());
+        }
+        // A flow ends by itself only with an error.
+        let (ended_with, ..) = select_all(flows.iter().map(|flow| Box::pin(flow.ended()))).await;
+        ended_with
     };
     tokio::pin!(level);
     loop {
@@ -154,7 +172,7 @@ async fn watch(
 }
 
 /// The last word of a run that ends by itself.
-fn summary(names: &[String], flows: &[Flow]) -> ExitCode {
+fn summary(names: &[String], flows: &[FlowHandle]) -> ExitCode {
     let mut code = ExitCode::Done;
     for (name, flow) in names.iter().zip(flows) {
         let status = flow.status();
@@ -164,6 +182,11 @@ fn summary(names: &[String], flows: &[Flow]) -> ExitCode {
         }
         if !status.held.is_empty() {
             error!(flow = name, held = status.held.len(), "partitions are held, all others are level");
+        }
+        for failed in &status.failed_topics {
+            error!(flow = name, topic = failed.topic, "not mirrored: {}", failed.reason);
+        }
+        if !status.is_healthy() {
             code = ExitCode::Held;
         }
     }
@@ -173,8 +196,8 @@ fn summary(names: &[String], flows: &[Flow]) -> ExitCode {
 fn ended(error: &Error) -> ExitCode {
     error!("{error}");
     match error {
-        Error::Unreachable(_) => ExitCode::Unreachable,
-        Error::Config(_) => ExitCode::BadConfig,
-        Error::Bug(_) => ExitCode::Bug,
+        Error::Unreachable { .. } => ExitCode::Unreachable,
+        Error::Config(_) | Error::Refused(_) | Error::State(_) | Error::UnknownFlow(_) => ExitCode::BadConfig,
+        _ => ExitCode::Bug,
     }
 }

@@ -5,6 +5,8 @@
 //! it does not own; drivers carry outputs to inputs.
 
 pub mod backoff;
+pub mod fetch_plan;
+pub mod flow_identity;
 pub mod hold;
 pub mod line_up;
 pub mod lineage;
@@ -15,6 +17,8 @@ pub mod produce_window;
 pub mod resume;
 pub mod sequence;
 pub mod state_log;
+pub mod timers;
+pub mod topic_sync;
 
 /// Time since some fixed moment before the process began, by a clock that goes on while the machine sleeps.
 pub type Now = std::time::Duration;

@@ -261,8 +261,9 @@ async fn only_requests_that_were_not_begun_have_no_side_effects() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_cannot_be_built_takes_no_place() {
     let (connection, mut broker) = connected();
-    let refused = connection
-        .submit(EXPECTS, |_| Err(twinlog_protocol::message::EncodeError::ClientIdTooLong { bytes: 40_000 }));
+    let refused = connection.submit(EXPECTS, |_| {
+        Err(twinlog_protocol::EncodeError::TooLong { field: "client id", length: 40_000, limit: 32_767 })
+    });
     assert!(matches!(refused, Err(CallError::Encode(_))));
     let _pending = connection.submit(EXPECTS, frame).unwrap();
     assert_eq!(read_request(&mut broker).await.unwrap().correlation_id, 0);

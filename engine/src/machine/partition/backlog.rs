@@ -34,6 +34,8 @@ pub(super) struct Backlog {
     next: Run,
     /// Upstream offset from which to fetch next.
     read_next: i64,
+    /// Leader epoch of the last batch that was read, -1 before the first.
+    read_epoch: i32,
     /// Numbers below this one have their runs in the state topic.
     stored_below: u64,
     unstored: Vec<Run>,
@@ -49,6 +51,7 @@ impl Backlog {
             bytes: 0,
             next: position,
             read_next: position.upstream,
+            read_epoch: -1,
             stored_below: u64::MAX,
             unstored: Vec::new(),
             hold: None,
@@ -76,7 +79,7 @@ impl Backlog {
                 return;
             }
         };
-        let after = view.header().next_offset();
+        let (after, epoch) = (view.header().next_offset(), view.header().partition_leader_epoch);
         match batch::verdict(view.header(), self.read_next) {
             Verdict::HeaderOnly => self.push(view),
             Verdict::Trim { first_offset } => match record::trim(&view, first_offset, UNPACKED_BYTES_MAX) {
@@ -89,6 +92,7 @@ impl Backlog {
                 return;
             }
         }
+        self.read_epoch = epoch;
         // The next offset to read is told by the header, never by the last record.
         self.read_next = self.read_next.max(after);
     }
@@ -165,6 +169,12 @@ impl Backlog {
     #[must_use]
     pub(super) fn read_next(&self) -> i64 {
         self.read_next
+    }
+
+    /// Leader epoch of the last batch that was read, -1 before the first: the source compares it with its own log.
+    #[must_use]
+    pub(super) fn read_epoch(&self) -> i32 {
+        self.read_epoch
     }
 
     /// Upstream offset of the oldest waiting record, or where reading goes on when none waits.

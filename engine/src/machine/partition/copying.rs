@@ -38,6 +38,18 @@ impl PartitionMachine {
         wants.then(|| self.backlog.read_next())
     }
 
+    /// Leader epoch of the last batch fetched, -1 where none was: the source compares it with its own log (KIP-595).
+    #[must_use]
+    pub fn last_fetched_epoch(&self) -> i32 {
+        self.backlog.read_epoch()
+    }
+
+    /// Bytes of batches that wait to be sent.
+    #[must_use]
+    pub fn backlog_bytes(&self) -> usize {
+        self.backlog.bytes()
+    }
+
     /// A Fetch from `offset` is under way.
     pub fn handle_fetch_sent(&mut self, offset: i64) {
         self.fetching = Some(offset);

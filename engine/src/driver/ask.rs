@@ -1,0 +1,133 @@
+//! Single questions to the leader of one partition, each one request and one answer.
+
+use twinlog_protocol::ErrorCode;
+use twinlog_protocol::message::types::{
+    BrokerId, DescribeProducersRequest, InitProducerIdRequest, ListOffsetsRequest,
+    OffsetForLeaderEpochRequest, ProducerId, StrBytes, TopicName, describe_producers_request,
+    list_offsets_request, offset_for_leader_epoch_request,
+};
+
+use crate::io::cluster::{ClusterClient, Target};
+use crate::io::error::CallError;
+use crate::machine::line_up::LastBatch;
+use crate::machine::partition::RequestFailure;
+
+/// Partitions are asked as a consumer or producer asks, not as a replica.
+const NO_REPLICA: i32 = -1;
+/// `ListOffsets` for the high watermark.
+pub(super) const LATEST: i64 = -1;
+/// `ListOffsets` for the log start.
+pub(super) const EARLIEST: i64 = -2;
+
+/// A partition and the leader to ask about it.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) topic: String,
+    pub(super) topic_id: u128,
+    pub(super) partition: i32,
+    pub(super) node: i32,
+    /// Fences the question; -1 where the broker has no epochs.
+    pub(super) leader_epoch: i32,
+    /// The connection to ask on.
+    pub(super) lane: u16,
+}
+
+impl Place {
+    fn target(&self) -> Target {
+        Target::Node { node: self.node, lane: self.lane }
+    }
+
+    fn name(&self) -> TopicName {
+        TopicName(StrBytes::from_string(self.topic.clone()))
+    }
+}
+
+impl From<CallError> for RequestFailure {
+    fn from(error: CallError) -> Self {
+        if let CallError::Unsupported { .. } = error {
+            return Self::Broker(ErrorCode::UnsupportedVersion);
+        }
+        Self::Unanswered(error.to_string())
+    }
+}
+
+fn check(code: i16) -> Result<(), RequestFailure> {
+    ErrorCode::check(code).map_err(RequestFailure::Broker)
+}
+
+fn incomplete(request: &str) -> RequestFailure {
+    RequestFailure::Unanswered(format!("the answer to {request} leaves out the partition that was asked for"))
+}
+
+/// The true log end, fenced by the leader epoch.
+pub(super) async fn log_end(cluster: &ClusterClient, place: &Place) -> Result<i64, RequestFailure> {
+    let partition = offset_for_leader_epoch_request::OffsetForLeaderPartition::default()
+        .with_partition(place.partition)
+        .with_current_leader_epoch(place.leader_epoch)
+        .with_leader_epoch(place.leader_epoch);
+    let topic = offset_for_leader_epoch_request::OffsetForLeaderTopic::default()
+        .with_topic(place.name())
+        .with_partitions(vec![partition]);
+    let request =
+        OffsetForLeaderEpochRequest::default().with_replica_id(BrokerId(NO_REPLICA)).with_topics(vec![topic]);
+    let answer = cluster.call(place.target(), &request).await?;
+    let partition = answer.topics.iter().flat_map(|topic| &topic.partitions).next();
+    let partition = partition.ok_or_else(|| incomplete("OffsetForLeaderEpoch"))?;
+    check(partition.error_code)?;
+    if partition.end_offset < 0 {
+        return Err(RequestFailure::Unanswered("the leader knows no end of its own epoch yet".to_owned()));
+    }
+    Ok(partition.end_offset)
+}
+
+/// The leader's state of a producer id.
+pub(super) async fn last_batch(
+    cluster: &ClusterClient,
+    place: &Place,
+    producer_id: i64,
+) -> Result<Option<LastBatch>, RequestFailure> {
+    let topic = describe_producers_request::TopicRequest::default()
+        .with_name(place.name())
+        .with_partition_indexes(vec![place.partition]);
+    let request = DescribeProducersRequest::default().with_topics(vec![topic]);
+    let answer = cluster.call(place.target(), &request).await?;
+    let partition = answer.topics.iter().flat_map(|topic| &topic.partitions).next();
+    let partition = partition.ok_or_else(|| incomplete("DescribeProducers"))?;
+    check(partition.error_code)?;
+    let state = partition.active_producers.iter().find(|state| state.producer_id == ProducerId(producer_id));
+    Ok(state.and_then(|state| {
+        let producer_epoch = i16::try_from(state.producer_epoch).ok()?;
+        Some(LastBatch { producer_epoch, last_sequence: state.last_sequence })
+    }))
+}
+
+/// The offset that `ListOffsets` gives for [`LATEST`] or [`EARLIEST`].
+pub(super) async fn list_offset(
+    cluster: &ClusterClient,
+    place: &Place,
+    timestamp: i64,
+) -> Result<i64, RequestFailure> {
+    let partition = list_offsets_request::ListOffsetsPartition::default()
+        .with_partition_index(place.partition)
+        .with_current_leader_epoch(place.leader_epoch)
+        .with_timestamp(timestamp);
+    let topic = list_offsets_request::ListOffsetsTopic::default()
+        .with_name(place.name())
+        .with_partitions(vec![partition]);
+    let request =
+        ListOffsetsRequest::default().with_replica_id(BrokerId(NO_REPLICA)).with_topics(vec![topic]);
+    let answer = cluster.call(place.target(), &request).await?;
+    let partition = answer.topics.iter().flat_map(|topic| &topic.partitions).next();
+    let partition = partition.ok_or_else(|| incomplete("ListOffsets"))?;
+    check(partition.error_code)?;
+    Ok(partition.offset)
+}
+
+/// A producer id that nobody has had.
+pub(super) async fn new_producer_id(cluster: &ClusterClient) -> Result<i64, RequestFailure> {
+    let request =
+        InitProducerIdRequest::default().with_transactional_id(None).with_transaction_timeout_ms(60_000);
+    let answer = cluster.call(Target::Any, &request).await?;
+    check(answer.error_code)?;
+    Ok(answer.producer_id.0)
+}

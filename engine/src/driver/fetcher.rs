@@ -1,0 +1,131 @@
+//! `[1]` One Fetch request for many partitions of one broker, and its answer dealt out to them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use twinlog_protocol::fetch::{
+    FetchPartition, FetchRequest, FetchResponse, FetchTopic, FetchedPartition, IsolationLevel,
+};
+use twinlog_protocol::{ErrorCode, TopicRef};
+
+use super::lanes::FIRST_FETCH_LANE;
+use super::stretch;
+use crate::io::cluster::ClusterClient;
+use crate::machine::partition::{Fetched, FetchedRecords, RequestFailure};
+
+/// How long a broker may wait for the first record.
+const MAX_WAIT_MS: i32 = 500;
+/// Bytes of one answer; a single larger batch comes whole (KIP-74).
+const FETCH_BYTES_MAX: i32 = 16 << 20;
+/// Bytes of one partition in an answer.
+const PARTITION_BYTES_MAX: i32 = 4 << 20;
+/// How long an answer may take before the connection counts as dead.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// One partition's part of a request.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) slot: usize,
+    pub(super) topic: Arc<str>,
+    pub(super) topic_id: u128,
+    pub(super) partition: i32,
+    pub(super) leader_epoch: i32,
+    pub(super) offset: i64,
+    pub(super) last_fetched_epoch: i32,
+}
+
+/// Fetches once; every partition gets its part, or the reason why there is none.
+pub(super) async fn fetch(
+    cluster: ClusterClient,
+    node: i32,
+    lane: u16,
+    wanted: Vec<Wanted>,
+) -> Vec<(usize, Fetched)> {
+    match try_fetch(&cluster, node, lane, &wanted).await {
+        Ok(response) => deal(response, &wanted),
+        Err(why) => wanted
+            .iter()
+            .map(|part| (part.slot, Fetched { offset: part.offset, result: Err(why.clone()) }))
+            .collect(),
+    }
+}
+
+async fn try_fetch(
+    cluster: &ClusterClient,
+    node: i32,
+    lane: u16,
+    wanted: &[Wanted],
+) -> Result<FetchResponse, RequestFailure> {
+    let connection = cluster.connection(node, FIRST_FETCH_LANE + lane).await?;
+    let response = stretch::fetch(&connection, &request(wanted), ANSWER_TIMEOUT).await?;
+    ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;
+    Ok(response)
+}
+
+fn request(wanted: &[Wanted]) -> FetchRequest {
+    let mut topics: Vec<FetchTopic> = Vec::new();
+    let mut place: HashMap<&str, usize> = HashMap::new();
+    for part in wanted {
+        let place = *place.entry(&part.topic).or_insert_with(|| {
+            topics.push(FetchTopic {
+                name: part.topic.to_string(),
+                id: part.topic_id,
+                partitions: Vec::new(),
+            });
+            topics.len() - 1
+        });
+        topics[place].partitions.push(FetchPartition {
+            partition: part.partition,
+            current_leader_epoch: part.leader_epoch,
+            fetch_offset: part.offset,
+            last_fetched_epoch: part.last_fetched_epoch,
+            log_start_offset: -1,
+            partition_max_bytes: PARTITION_BYTES_MAX,
+        });
+    }
+    FetchRequest {
+        max_wait_ms: MAX_WAIT_MS,
+        min_bytes: 1,
+        max_bytes: FETCH_BYTES_MAX,
+        isolation_level: IsolationLevel::ReadUncommitted,
+        session_id: 0,
+        session_epoch: -1,
+        topics,
+        rack_id: String::new(),
+    }
+}
+
+fn deal(response: FetchResponse, wanted: &[Wanted]) -> Vec<(usize, Fetched)> {
+    let mut parts: HashMap<(TopicRef, i32), FetchedPartition> =
+        response.partitions.into_iter().map(|part| ((part.topic.clone(), part.partition), part)).collect();
+    let mut dealt: Vec<(usize, Fetched)> = wanted
+        .iter()
+        .map(|part| {
+            let by_id = parts.remove(&(TopicRef::Id(part.topic_id), part.partition));
+            let found =
+                by_id.or_else(|| parts.remove(&(TopicRef::Name(Arc::clone(&part.topic)), part.partition)));
+            let result = match found {
+                Some(found) => records_of(found),
+                None => {
+                    Err(RequestFailure::Unanswered("the answer to Fetch leaves the partition out".to_owned()))
+                }
+            };
+            (part.slot, Fetched { offset: part.offset, result })
+        })
+        .collect();
+    // Who got nothing stands first next time, or a full answer would serve the same partitions again.
+    dealt
+        .sort_by_key(|(_, fetched)| fetched.result.as_ref().is_ok_and(|records| !records.records.is_empty()));
+    dealt
+}
+
+fn records_of(part: FetchedPartition) -> Result<FetchedRecords, RequestFailure> {
+    ErrorCode::check(part.error_code).map_err(RequestFailure::Broker)?;
+    Ok(FetchedRecords {
+        records: part.records,
+        high_watermark: part.high_watermark,
+        log_start: part.log_start_offset,
+        diverging: part.diverging_epoch,
+    })
+}

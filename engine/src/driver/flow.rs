@@ -1,0 +1,389 @@
+//! The task of one flow: it brings the clusters together, settles who writes, finds topics, and starts the shard.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::time::{sleep, timeout};
+use twinlog_protocol::versions::Api;
+
+use super::ask::{self, Place};
+use super::lanes::LINE_UP_LANE;
+use super::shard::{Shard, ShardInput, ShardParts};
+use super::state_topic::{StateRequest, StateTopic, Waiter};
+use super::topics;
+use crate::config::{ClusterConfig, FlowConfig};
+use crate::error::Error;
+use crate::event::FlowEvent;
+use crate::io::cluster::{self, ClusterClient};
+use crate::machine::metadata::ClusterMetadata;
+use crate::machine::topic_sync::{self, MirroredTopic, TopicPlan};
+use crate::state::{PartitionKey, StateEntry};
+use crate::status::{FailedTopic, FlowStatus};
+
+/// Requests and answers between the tasks of a flow.
+const QUEUE_LENGTH: usize = 1024;
+/// Pause before topics that could not be prepared are tried again.
+const FAILED_TOPICS_PAUSE: Duration = Duration::from_secs(30);
+/// End offsets asked for at once.
+const GOALS_AT_ONCE: usize = 64;
+/// Pause before a question to a partition without leader is asked again.
+const LEADER_PAUSE: Duration = Duration::from_millis(200);
+/// First epochs lie in 1 ..= this, so that 24,000 more follow and foreign batches are not taken for ours.
+const FIRST_EPOCH_MAX: i16 = 8191;
+
+/// What decides which records of a partition are copied, in words: instances that differ here must not share an epoch.
+const DECIDING_OPTIONS: &str = "isolation.level=read_uncommitted";
+
+/// What a flow's task needs from outside.
+pub(crate) struct FlowParts {
+    pub(crate) config: FlowConfig,
+    /// Random numbers of the process.
+    pub(crate) seed: u64,
+    pub(crate) status: watch::Sender<FlowStatus>,
+    pub(crate) events: broadcast::Sender<FlowEvent>,
+    /// Becomes true when the flow shall come to rest.
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+/// Both clusters of a flow, reached.
+pub(crate) struct Connected {
+    source: ClusterClient,
+    target: ClusterClient,
+}
+
+/// Reaches both clusters, each within `wait` if there is a limit.
+///
+/// # Errors
+/// [`Error::Unreachable`].
+pub(crate) async fn connect(
+    config: &FlowConfig,
+    seed: u64,
+    wait: Option<Duration>,
+) -> Result<Connected, Error> {
+    let source = client(&config.source, &config.name, seed);
+    let target = client(&config.target, &config.name, seed.rotate_left(32));
+    tokio::try_join!(reach(&source, wait), reach(&target, wait))?;
+    Ok(Connected { source, target })
+}
+
+fn client(config: &ClusterConfig, flow: &str, seed: u64) -> ClusterClient {
+    let mut client = cluster::ClusterConfig::new(&config.name, config.bootstrap.clone());
+    client.client_id = Arc::from(format!("twinlog|{flow}"));
+    ClusterClient::new(client, seed)
+}
+
+async fn reach(client: &ClusterClient, wait: Option<Duration>) -> Result<(), Error> {
+    let Some(limit) = wait else {
+        client.bootstrapped().await;
+        return Ok(());
+    };
+    match timeout(limit, client.bootstrapped()).await {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::Unreachable {
+            cluster: client.alias().to_owned(),
+            seconds: limit.as_secs(),
+            why: client.last_error().map_or_else(|| "no answer yet".to_owned(), |error| error.to_string()),
+        }),
+    }
+}
+
+/// Runs a flow until it is stopped.
+///
+/// # Errors
+/// [`Error::Refused`] when the clusters cannot be joined by this flow, [`Error::State`] when the state topic cannot be
+/// read.
+pub(crate) async fn run(parts: FlowParts, connected: Connected) -> Result<(), Error> {
+    let Connected { source, target } = connected;
+    let source_cluster_id = check_clusters(&parts.config, &source, &target).await?;
+    topics::ensure_state_topic(&target, &parts.config).await?;
+    let (to_shard, inputs) = mpsc::channel(QUEUE_LENGTH);
+    let (to_state, requests) = mpsc::channel(QUEUE_LENGTH);
+    let mut random = fastrand::Rng::with_seed(parts.seed);
+    let instance = random.u64(..);
+    let state = StateTopic::new(target.clone(), source_cluster_id, instance, requests, to_shard.clone());
+    let shard = Shard::new(ShardParts {
+        flow: parts.config.name.clone(),
+        source: source.clone(),
+        target: target.clone(),
+        inputs,
+        state: to_state.clone(),
+        status: parts.status,
+        events: parts.events,
+        fingerprint: fingerprint(DECIDING_OPTIONS),
+        first_epoch: random.i16(1..=FIRST_EPOCH_MAX),
+    });
+    let flow = Flow { config: parts.config, source, target, to_shard, to_state, stop: parts.stop };
+    // All three end together: what one of them returns first ends the flow, but for the shard, which ends when told.
+    tokio::select! {
+        result = state.run() => result,
+        result = flow.run(shard) => result,
+    }
+}
+
+/// A 64-bit FNV-1a hash: it is stored, so it must be the same everywhere and for ever.
+fn fingerprint(options: &str) -> u64 {
+    options
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Checks that the flow can run between these clusters; gives the source's cluster id.
+async fn check_clusters(
+    config: &FlowConfig,
+    source: &ClusterClient,
+    target: &ClusterClient,
+) -> Result<String, Error> {
+    let (source_id, target_id) = (source.metadata().cluster_id.clone(), target.metadata().cluster_id.clone());
+    let (Some(source_id), Some(target_id)) = (source_id, target_id) else {
+        return Err(Error::Refused(format!("flow {}: a cluster tells no cluster id", config.name)));
+    };
+    if source_id == target_id {
+        return Err(Error::Refused(format!(
+            "flow {}: `{}` and `{}` are the same cluster (id {source_id}); check both bootstrap.servers",
+            config.name, config.source.name, config.target.name
+        )));
+    }
+    loop {
+        let Ok(connection) = target.any().await else {
+            sleep(LEADER_PAUSE).await;
+            continue;
+        };
+        return match connection.version(Api::DescribeProducers) {
+            Ok(_) => Ok(source_id),
+            Err(_) => Err(Error::Refused(format!(
+                "cluster {}: its brokers do not know DescribeProducers (Kafka 2.8 and newer do), so nothing can be \
+                 copied into it exactly once",
+                config.target.name
+            ))),
+        };
+    }
+}
+
+struct Flow {
+    config: FlowConfig,
+    source: ClusterClient,
+    target: ClusterClient,
+    to_shard: mpsc::Sender<ShardInput>,
+    to_state: mpsc::Sender<StateRequest>,
+    stop: watch::Receiver<bool>,
+}
+
+impl Flow {
+    async fn run(mut self, shard: Shard) -> Result<(), Error> {
+        let mut shard = tokio::spawn(shard.run());
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            result = self.mirror() => result?,
+            // An error means that the engine is gone, which stops the flow as well.
+            _ = stop.wait_for(|stop| *stop) => {}
+            ended = &mut shard => return ended.map_err(|error| Error::Bug(error.to_string())),
+        }
+        self.tell(ShardInput::Stop).await;
+        shard.await.map_err(|error| Error::Bug(error.to_string()))?;
+        let (done, flushed) = oneshot::channel();
+        self.ask_state(StateRequest::Flush(done)).await;
+        // Fails only when the state task has ended, and its error is the flow's.
+        let _ = flushed.await;
+        Ok(())
+    }
+
+    /// Settles the identity, then looks for topics again and again. Never returns but with an error.
+    async fn mirror(&mut self) -> Result<(), Error> {
+        self.settle_identity().await?;
+        let mut known = self.known_topics().await;
+        let mut told = BTreeSet::new();
+        let mut first = true;
+        loop {
+            let failed = self.sync_topics(&mut known, &mut told, first).await;
+            first = false;
+            let pause = match (self.config.refresh_topics_interval, failed) {
+                (Some(interval), false) => interval,
+                (Some(interval), true) => interval.min(FAILED_TOPICS_PAUSE),
+                (None, true) => FAILED_TOPICS_PAUSE,
+                (None, false) => Duration::MAX,
+            };
+            sleep(pause).await;
+        }
+    }
+
+    /// Finds the flow's producer id in the state topic, or takes one and stores it: the first one stored counts.
+    async fn settle_identity(&self) -> Result<(), Error> {
+        self.refresh_state().await;
+        let producer_id = match self.producer_id().await {
+            Some(producer_id) => producer_id,
+            None => self.take_identity().await?,
+        };
+        self.ask_state(StateRequest::ProducerId(producer_id)).await;
+        tracing::debug!(flow = self.config.name, producer_id, "identity settled");
+        Ok(())
+    }
+
+    async fn take_identity(&self) -> Result<i64, Error> {
+        let candidate = loop {
+            match ask::new_producer_id(&self.target).await {
+                Ok(producer_id) => break producer_id,
+                Err(crate::machine::partition::RequestFailure::Broker(code)) if !code.is_retriable() => {
+                    return Err(Error::Refused(format!(
+                        "cluster {}: InitProducerId is refused with {code}; grant WRITE on the topics, or \
+                         IDEMPOTENT_WRITE on the cluster",
+                        self.config.target.name
+                    )));
+                }
+                Err(_) => sleep(LEADER_PAUSE).await,
+            }
+        };
+        self.ask_state(StateRequest::ProducerId(candidate)).await;
+        let entry = StateEntry::Identity { producer_id: candidate, replaces: -1 };
+        let (done, stored) = oneshot::channel();
+        self.ask_state(StateRequest::Append { entry, waiter: Waiter::Flow(done) }).await;
+        // Fails only when the state task has ended, which ends the flow.
+        let _ = stored.await;
+        let producer_id = self.producer_id().await;
+        producer_id.ok_or_else(|| Error::Bug("the identity that was stored was not read back".to_owned()))
+    }
+
+    async fn refresh_state(&self) {
+        let (done, read) = oneshot::channel();
+        self.ask_state(StateRequest::Refresh { waiter: Waiter::Flow(done) }).await;
+        let _ = read.await;
+    }
+
+    async fn producer_id(&self) -> Option<i64> {
+        let (answer, asked) = oneshot::channel();
+        self.tell(ShardInput::AskProducerId(answer)).await;
+        asked.await.ok().flatten()
+    }
+
+    async fn known_topics(&self) -> BTreeSet<String> {
+        let (answer, asked) = oneshot::channel();
+        self.tell(ShardInput::AskKnownTopics(answer)).await;
+        asked.await.unwrap_or_default().into_iter().collect()
+    }
+
+    /// The shard and the state task are gone only when the flow ends.
+    async fn tell(&self, input: ShardInput) {
+        let _ = self.to_shard.send(input).await;
+    }
+
+    async fn ask_state(&self, request: StateRequest) {
+        let _ = self.to_state.send(request).await;
+    }
+
+    /// Compares the clusters' topics, creates what is missing, and gives partitions to the shard. Tells whether some
+    /// topic failed.
+    async fn sync_topics(
+        &self,
+        known: &mut BTreeSet<String>,
+        told: &mut BTreeSet<String>,
+        first: bool,
+    ) -> bool {
+        let (source, target) = self.both_metadata().await;
+        let plan = topic_sync::plan(&source, &target, &self.config.selection, known);
+        let failures = self.prepare(&plan).await;
+        let is_ready =
+            |topic: &&MirroredTopic| failures.iter().all(|failure| failure.topic != topic.source_topic);
+        let ready: Vec<MirroredTopic> = [&plan.ready, &plan.grow, &plan.create, &plan.deleted]
+            .into_iter()
+            .flatten()
+            .filter(is_ready)
+            .cloned()
+            .collect();
+        known.extend(ready.iter().map(|topic| topic.target_topic.clone()));
+        if !plan.create.is_empty() || !plan.grow.is_empty() {
+            // A failure shows as partitions without leader, which ask again.
+            let _ = self.target.refresh_metadata().await;
+        }
+        let fresh: Vec<PartitionKey> = ready.iter().flat_map(partitions).collect();
+        let goals = if first { self.goals(&fresh).await } else { vec![None; fresh.len()] };
+        self.tell(ShardInput::Add(fresh.into_iter().zip(goals).collect())).await;
+        for failure in failures.iter().filter(|failure| told.insert(failure.topic.clone())) {
+            tracing::error!(
+                flow = self.config.name,
+                topic = failure.topic,
+                "topic not mirrored yet: {}",
+                failure.reason
+            );
+        }
+        told.retain(|topic| failures.iter().any(|failure| failure.topic == *topic));
+        let any_failed = !failures.is_empty();
+        self.tell(ShardInput::Listed(failures)).await;
+        any_failed
+    }
+
+    async fn both_metadata(&self) -> (Arc<ClusterMetadata>, Arc<ClusterMetadata>) {
+        loop {
+            // Failures are logged by the client, which also paces the attempts.
+            if let (Ok(source), Ok(target)) =
+                tokio::join!(self.source.refresh_metadata(), self.target.refresh_metadata())
+            {
+                return (source, target);
+            }
+        }
+    }
+
+    async fn prepare(&self, plan: &TopicPlan) -> Vec<FailedTopic> {
+        let mut failures: Vec<FailedTopic> = plan
+            .undecided
+            .iter()
+            .map(|(topic, reason)| FailedTopic { topic: topic.clone(), reason: reason.clone() })
+            .collect();
+        match topics::configs(&self.source, &self.config, &plan.create).await {
+            Ok(configs) => {
+                failures.extend(topics::create(&self.target, &self.config, &plan.create, &configs).await);
+            }
+            Err(reason) => failures.extend(
+                plan.create
+                    .iter()
+                    .map(|topic| FailedTopic { topic: topic.source_topic.clone(), reason: reason.clone() }),
+            ),
+        }
+        for topic in &plan.grow {
+            if let Err(reason) = topics::grow(&self.target, topic).await {
+                failures.push(FailedTopic { topic: topic.source_topic.clone(), reason });
+            }
+        }
+        failures
+    }
+
+    /// The source's high watermarks now.
+    async fn goals(&self, partitions: &[PartitionKey]) -> Vec<Option<i64>> {
+        let asked: Vec<_> = partitions.iter().map(|key| goal(self.source.clone(), key.clone())).collect();
+        stream::iter(asked).buffered(GOALS_AT_ONCE).collect().await
+    }
+}
+
+/// The source's high watermark of one partition, asked for until it answers.
+async fn goal(source: ClusterClient, key: PartitionKey) -> Option<i64> {
+    loop {
+        let metadata = source.metadata();
+        // A topic that was deleted meanwhile has nothing to catch up with.
+        let topic = metadata.topics.get(&key.source_topic)?;
+        if let Some(leader) = metadata.leader(&key.source_topic, key.partition) {
+            let place = Place {
+                topic: key.source_topic.clone(),
+                topic_id: topic.id,
+                partition: key.partition,
+                node: leader.node,
+                leader_epoch: leader.epoch,
+                lane: LINE_UP_LANE,
+            };
+            match ask::list_offset(&source, &place, ask::LATEST).await {
+                Ok(offset) => return Some(offset),
+                Err(why) => tracing::debug!(topic = key.source_topic, "end offset: {why:?}"),
+            }
+        }
+        sleep(LEADER_PAUSE).await;
+        let _ = source.refresh_metadata().await;
+    }
+}
+
+fn partitions(topic: &MirroredTopic) -> impl Iterator<Item = PartitionKey> + '_ {
+    (0..topic.partitions).map(|partition| PartitionKey {
+        source_topic: topic.source_topic.clone(),
+        target_topic: topic.target_topic.clone(),
+        partition,
+    })
+}

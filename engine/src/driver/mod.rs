@@ -1,0 +1,11 @@
+//! Drivers: they feed the machines and carry out their commands. Each owns its state; bounded channels join them.
+
+mod ask;
+mod fetcher;
+pub(crate) mod flow;
+mod lanes;
+mod produce;
+mod shard;
+mod state_topic;
+mod stretch;
+mod topics;

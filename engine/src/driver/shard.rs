@@ -1,0 +1,372 @@
+//! The task that owns the partitions of a flow: it feeds their machines and carries out their commands.
+//!
+//! Nothing here decides about records. Requests run as futures whose answers come back to this task, so that every
+//! machine is touched by one task alone, without locks.
+
+mod carry_out;
+mod slot;
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::time::sleep;
+use twinlog_protocol::batch::Forwarded;
+
+use self::slot::Slot;
+use super::fetcher;
+use super::lanes::{LaneKey, ProduceLanes};
+use super::produce;
+use super::state_topic::StateRequest;
+use crate::clock;
+use crate::event::FlowEvent;
+use crate::io::cluster::ClusterClient;
+use crate::io::connection::Connection;
+use crate::io::error::CallError;
+use crate::machine::Now;
+use crate::machine::fetch_plan::FetchPlan;
+use crate::machine::flow_identity::FlowIdentity;
+use crate::machine::hold::Side;
+use crate::machine::line_up::{LastBatch, Question};
+use crate::machine::partition::{Fetched, PartitionConfig, PartitionMachine, RequestFailure};
+use crate::machine::partition_record::PartitionRecord;
+use crate::machine::produce_window::ProduceAnswer;
+use crate::machine::resume::Tail;
+use crate::machine::timers::Timers;
+use crate::state::{PartitionKey, StateEntry};
+use crate::status::{FailedTopic, FlowStatus, HeldPartition};
+
+/// Bytes of one partition that may wait before its fetching pauses.
+const BACKLOG_BYTES_MAX: usize = 8 << 20;
+/// Bytes of all partitions that may wait before fetching pauses.
+const HELD_BYTES_MAX: usize = 128 << 20;
+/// Answers taken before commands are carried out again.
+const ANSWERS_AT_ONCE: usize = 64;
+/// Time between two status reports while records flow.
+const STATUS_EVERY: Duration = Duration::from_millis(100);
+
+/// What the flow and the state topic tell the shard.
+#[derive(Debug)]
+pub(super) enum ShardInput {
+    /// Partitions to copy from now on, each with the upstream offset that counts as caught up.
+    Add(Vec<(PartitionKey, Option<i64>)>),
+    /// An entry of the state topic, in the order of the log.
+    State(StateEntry),
+    /// A partition's refresh of the state topic is complete.
+    StateRead { slot: usize, attempt: u64 },
+    /// A partition's entry was stored, or lost to another instance's.
+    Stored { slot: usize, attempt: u64, won: bool },
+    /// The flow's producer id by the entries so far.
+    AskProducerId(oneshot::Sender<Option<i64>>),
+    /// Target topics that partitions were copied to before.
+    AskKnownTopics(oneshot::Sender<Vec<String>>),
+    /// The topics were listed; these could not be prepared.
+    Listed(Vec<FailedTopic>),
+    /// Come to rest.
+    Stop,
+}
+
+/// How an errand of a partition ended.
+pub(super) enum Done {
+    Offset { slot: usize, attempt: u64, question: Question, result: Result<i64, RequestFailure> },
+    LastBatch { slot: usize, attempt: u64, result: Result<Option<LastBatch>, RequestFailure> },
+    Tail { slot: usize, attempt: u64, result: Result<Tail, RequestFailure> },
+    SourceStart { slot: usize, attempt: u64, result: Result<i64, RequestFailure> },
+    NewProducerId { slot: usize, attempt: u64, result: Result<i64, RequestFailure> },
+    Produced { slot: usize, ticket: u64, answer: ProduceAnswer },
+    LaneOpened { key: LaneKey, result: Result<Connection, CallError> },
+    Fetched { node: i32, lane: u16, parts: Vec<(usize, Fetched)> },
+    Refreshed(Side),
+}
+
+type Errand = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+/// A batch that waits for its connection.
+pub(super) struct Queued {
+    slot: usize,
+    ticket: u64,
+    batch: Forwarded,
+}
+
+/// What a shard is made of.
+pub(super) struct ShardParts {
+    pub(super) flow: String,
+    pub(super) source: ClusterClient,
+    pub(super) target: ClusterClient,
+    pub(super) inputs: mpsc::Receiver<ShardInput>,
+    pub(super) state: mpsc::Sender<StateRequest>,
+    pub(super) status: watch::Sender<FlowStatus>,
+    pub(super) events: broadcast::Sender<FlowEvent>,
+    pub(super) fingerprint: u64,
+    /// Random epoch for first generations.
+    pub(super) first_epoch: i16,
+}
+
+/// The task.
+pub(super) struct Shard {
+    parts: ShardParts,
+    slots: Vec<Slot>,
+    by_key: HashMap<PartitionKey, usize>,
+    /// What the state topic says about partitions that are not copied (yet).
+    records: HashMap<PartitionKey, PartitionRecord>,
+    identity: FlowIdentity,
+    errands: FuturesUnordered<Errand>,
+    to_state: VecDeque<StateRequest>,
+    plan: FetchPlan,
+    timers: Timers,
+    dirty: Vec<usize>,
+    lanes: ProduceLanes<Queued>,
+    /// Partitions that wait for a new producer id to be stored.
+    taking_id: Vec<(usize, u64)>,
+    refreshing: [bool; 2],
+    held_bytes: usize,
+    totals: FlowStatus,
+    reported_at: Now,
+    stopping: bool,
+}
+
+impl Shard {
+    pub(super) fn new(parts: ShardParts) -> Self {
+        Self {
+            parts,
+            slots: Vec::new(),
+            by_key: HashMap::new(),
+            records: HashMap::new(),
+            identity: FlowIdentity::default(),
+            errands: FuturesUnordered::new(),
+            to_state: VecDeque::new(),
+            plan: FetchPlan::default(),
+            timers: Timers::default(),
+            dirty: Vec::new(),
+            lanes: ProduceLanes::new(),
+            taking_id: Vec::new(),
+            refreshing: [false; 2],
+            held_bytes: 0,
+            totals: FlowStatus::default(),
+            reported_at: Now::ZERO,
+            stopping: false,
+        }
+    }
+
+    /// Runs until it has come to rest after [`ShardInput::Stop`].
+    pub(super) async fn run(mut self) {
+        let mut source = self.parts.source.watch_metadata();
+        let mut target = self.parts.target.watch_metadata();
+        let state = self.parts.state.clone();
+        loop {
+            self.settle();
+            if self.is_at_rest() {
+                return self.report(true);
+            }
+            let pause = self.pause();
+            tokio::select! {
+                Some(done) = self.errands.next(), if !self.errands.is_empty() => self.handle_done(done),
+                input = self.parts.inputs.recv() => match input {
+                    Some(input) => self.handle_input(input),
+                    None => return,
+                },
+                Ok(permit) = state.reserve(), if !self.to_state.is_empty() => {
+                    if let Some(request) = self.to_state.pop_front() {
+                        permit.send(request);
+                    }
+                }
+                Ok(()) = source.changed() => self.handle_metadata(),
+                Ok(()) = target.changed() => self.handle_metadata(),
+                () = sleep(pause) => {}
+            }
+            self.take_what_is_ready();
+        }
+    }
+
+    /// Answers and inputs that are there already, so that one pass over the machines serves many.
+    fn take_what_is_ready(&mut self) {
+        for _ in 0..ANSWERS_AT_ONCE {
+            let Some(Some(done)) = self.errands.next().now_or_never() else { break };
+            self.handle_done(done);
+        }
+        for _ in 0..ANSWERS_AT_ONCE {
+            let Ok(input) = self.parts.inputs.try_recv() else { break };
+            self.handle_input(input);
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let now = clock::boot_time();
+        let timer = self.timers.next().map_or(Duration::from_secs(60), |at| at.saturating_sub(now));
+        if self.totals == *self.parts.status.borrow() { timer } else { timer.min(STATUS_EVERY) }
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.stopping && self.to_state.is_empty() && self.slots.iter().all(|slot| slot.machine.is_stopped())
+    }
+
+    fn handle_input(&mut self, input: ShardInput) {
+        let now = clock::boot_time();
+        match input {
+            ShardInput::Add(partitions) => {
+                partitions.into_iter().for_each(|(key, goal)| self.add(now, key, goal));
+            }
+            ShardInput::State(entry) => self.handle_state(entry),
+            ShardInput::StateRead { slot, attempt } => {
+                self.touch(slot).handle_state_read(now, attempt);
+            }
+            ShardInput::Stored { slot, attempt, won } => self.handle_stored(now, slot, attempt, won),
+            // The asker is gone only when the flow ends.
+            ShardInput::AskProducerId(answer) => drop(answer.send(self.identity.producer_id())),
+            ShardInput::AskKnownTopics(answer) => drop(answer.send(self.known_topics())),
+            ShardInput::Listed(failed_topics) => {
+                self.totals.listed = true;
+                self.totals.failed_topics = failed_topics;
+            }
+            ShardInput::Stop => {
+                self.stopping = true;
+                for slot in 0..self.slots.len() {
+                    self.touch(slot).handle_stop(now);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, now: Now, key: PartitionKey, goal: Option<i64>) {
+        if self.by_key.contains_key(&key) || self.stopping {
+            return;
+        }
+        let config = PartitionConfig {
+            fingerprint: self.parts.fingerprint,
+            producer_id: self.identity.producer_id().unwrap_or(-1),
+            first_epoch: self.parts.first_epoch,
+            first_sequence: 0,
+            backlog_bytes_max: BACKLOG_BYTES_MAX,
+        };
+        let record = self.records.remove(&key).unwrap_or_default();
+        let number = self.slots.len();
+        self.by_key.insert(key.clone(), number);
+        self.slots.push(Slot::new(key, PartitionMachine::new(config, record), goal));
+        self.totals.partitions += 1;
+        self.tell_leaders(now, number);
+    }
+
+    fn handle_state(&mut self, entry: StateEntry) {
+        match entry {
+            StateEntry::Identity { producer_id, replaces } => {
+                self.identity.apply(producer_id, replaces);
+                if let Some(producer_id) = self.identity.producer_id() {
+                    self.slots.iter_mut().for_each(|slot| slot.machine.handle_new_producer_id(producer_id));
+                }
+            }
+            StateEntry::Partition(key, entry) => match self.by_key.get(&key) {
+                Some(&slot) => self.touch(slot).handle_state(&entry),
+                None => self.records.entry(key).or_default().apply(&entry),
+            },
+            StateEntry::Heartbeat => {}
+        }
+    }
+
+    fn handle_stored(&mut self, now: Now, slot: usize, attempt: u64, won: bool) {
+        let taking = self.taking_id.iter().position(|waiting| *waiting == (slot, attempt));
+        match (taking, self.identity.producer_id()) {
+            (Some(place), Some(producer_id)) => {
+                self.taking_id.swap_remove(place);
+                self.to_state.push_back(StateRequest::ProducerId(producer_id));
+                self.touch(slot).handle_producer_id(now, attempt, producer_id);
+            }
+            _ => self.touch(slot).handle_stored(now, attempt, won),
+        }
+    }
+
+    fn known_topics(&self) -> Vec<String> {
+        let copied = self.slots.iter().map(|slot| (&slot.key, slot.machine.record()));
+        let known = copied.chain(&self.records).filter(|(_, record)| record.current().is_some());
+        let mut topics: Vec<String> = known.map(|(key, _)| key.target_topic.clone()).collect();
+        topics.sort_unstable();
+        topics.dedup();
+        topics
+    }
+
+    fn handle_metadata(&mut self) {
+        let now = clock::boot_time();
+        for slot in 0..self.slots.len() {
+            self.tell_leaders(now, slot);
+        }
+    }
+
+    fn tell_leaders(&mut self, now: Now, slot: usize) {
+        let (source, target) = (self.parts.source.metadata(), self.parts.target.metadata());
+        let slot_of = &mut self.slots[slot];
+        if slot_of.update_leaders(&source, &target) {
+            let leaders = slot_of.leaders;
+            self.touch(slot).handle_leaders(now, leaders[0], leaders[1]);
+        }
+    }
+
+    /// The machine of a slot, which is looked at again before the task sleeps.
+    fn touch(&mut self, slot: usize) -> &mut PartitionMachine {
+        let touched = &mut self.slots[slot];
+        if !touched.dirty {
+            touched.dirty = true;
+            self.dirty.push(slot);
+        }
+        &mut touched.machine
+    }
+
+    /// Wakes who is due, carries out all commands, plans fetches.
+    fn settle(&mut self) {
+        let now = clock::boot_time();
+        while let Some(slot) = self.timers.pop_due(now) {
+            self.touch(slot).handle_timeout(now);
+        }
+        while let Some(slot) = self.dirty.pop() {
+            self.slots[slot].dirty = false;
+            while let Some(command) = self.slots[slot].machine.poll_command() {
+                self.carry_out(now, slot, command);
+            }
+            self.timers.set(slot, self.slots[slot].machine.next_timeout());
+            self.account(now, slot);
+        }
+        self.fetch(now);
+        self.report(false);
+    }
+
+    /// Brings the sums up to date with one partition.
+    fn account(&mut self, now: Now, number: usize) {
+        let slot = &mut self.slots[number];
+        self.held_bytes = self.held_bytes + slot.machine.backlog_bytes() - slot.counted_bytes;
+        slot.counted_bytes = slot.machine.backlog_bytes();
+        let standing = slot.standing();
+        self.totals.move_from(slot.counted, standing);
+        slot.counted = standing;
+        let node = slot.machine.fetch_wanted(now).and_then(|_| slot.leaders[0]?.node);
+        self.plan.set_wanting(number, node);
+    }
+
+    fn fetch(&mut self, now: Now) {
+        while self.held_bytes < HELD_BYTES_MAX {
+            let Some((node, lane, slots)) = self.plan.next_request() else { return };
+            let wanted: Vec<_> = slots.iter().filter_map(|&slot| self.slots[slot].want(now, slot)).collect();
+            let source = self.parts.source.clone();
+            self.errands.push(Box::pin(async move {
+                Done::Fetched { node, lane, parts: fetcher::fetch(source, node, lane, wanted).await }
+            }));
+        }
+    }
+
+    fn report(&mut self, at_once: bool) {
+        let now = clock::boot_time();
+        let is_news = self.totals.standing() != self.parts.status.borrow().standing();
+        if at_once || is_news || now.saturating_sub(self.reported_at) >= STATUS_EVERY {
+            self.reported_at = now;
+            if self.totals != *self.parts.status.borrow() {
+                self.totals.held = self.slots.iter().filter_map(held).collect();
+                self.parts.status.send_replace(self.totals.clone());
+            }
+        }
+    }
+}
+
+fn held(slot: &Slot) -> Option<HeldPartition> {
+    let reason = slot.machine.held()?.clone();
+    Some(HeldPartition { topic: slot.key.source_topic.clone(), partition: slot.key.partition, reason })
+}

@@ -1,0 +1,278 @@
+//! Commands of partitions become requests; their answers go back to the machines.
+
+use super::{Done, Queued, Shard, produce};
+use crate::clock;
+use crate::driver::ask;
+use crate::driver::lanes::{self, LINE_UP_LANE, LaneKey, TAIL_LANE, Way, produce_lane};
+use crate::driver::state_topic::{StateRequest, Waiter};
+use crate::driver::stretch;
+use crate::event::FlowEvent;
+use crate::io::connection::Connection;
+use crate::machine::Now;
+use crate::machine::hold::Side;
+use crate::machine::line_up::Question;
+use crate::machine::partition::{Command, Event, RequestFailure};
+use crate::machine::produce_window::ProduceAnswer;
+use crate::state::StateEntry;
+use twinlog_protocol::batch::Forwarded;
+
+impl Shard {
+    pub(super) fn carry_out(&mut self, now: Now, slot: usize, command: Command) {
+        match command {
+            Command::Ask { attempt, question, leader_epoch, producer_id } => {
+                self.ask(now, slot, attempt, question, leader_epoch, producer_id);
+            }
+            Command::ReadTail { attempt, from, to, producer_id } => {
+                let place = self.slots[slot].place(Side::Target, None, TAIL_LANE);
+                let target = self.parts.target.clone();
+                self.errands.push(Box::pin(async move {
+                    let result = match place {
+                        Some(place) => stretch::read_tail(&target, &place, from, to, producer_id).await,
+                        None => Err(no_leader()),
+                    };
+                    Done::Tail { slot, attempt, result }
+                }));
+            }
+            Command::AskSourceStart { attempt } => {
+                let place = self.slots[slot].place(Side::Source, None, LINE_UP_LANE);
+                let source = self.parts.source.clone();
+                self.errands.push(Box::pin(async move {
+                    let result = match place {
+                        Some(place) => ask::list_offset(&source, &place, ask::EARLIEST).await,
+                        None => Err(no_leader()),
+                    };
+                    Done::SourceStart { slot, attempt, result }
+                }));
+            }
+            Command::ReadState { attempt } => {
+                let waiter = Waiter::Partition { slot, attempt, refresh: true };
+                self.to_state.push_back(StateRequest::Refresh { waiter });
+            }
+            Command::TakeProducerId { attempt } => {
+                let target = self.parts.target.clone();
+                self.errands.push(Box::pin(async move {
+                    Done::NewProducerId { slot, attempt, result: ask::new_producer_id(&target).await }
+                }));
+            }
+            Command::Store { attempt, entry } => {
+                let entry = StateEntry::Partition(self.slots[slot].key.clone(), entry);
+                let waiter = attempt.map_or(Waiter::Nobody, |attempt| Waiter::Partition {
+                    slot,
+                    attempt,
+                    refresh: false,
+                });
+                self.to_state.push_back(StateRequest::Append { entry, waiter });
+            }
+            Command::Produce { ticket, batch, apart } => self.produce(slot, ticket, batch, apart),
+            Command::RefreshMetadata(side) => self.refresh(side),
+            Command::Emit(event) => self.emit(slot, event),
+        }
+    }
+
+    fn ask(
+        &mut self,
+        _now: Now,
+        slot: usize,
+        attempt: u64,
+        question: Question,
+        leader_epoch: i32,
+        producer_id: Option<i64>,
+    ) {
+        let place = self.slots[slot].place(Side::Target, Some(leader_epoch), LINE_UP_LANE);
+        let target = self.parts.target.clone();
+        self.errands.push(Box::pin(async move {
+            let Some(place) = place else {
+                return Done::Offset { slot, attempt, question, result: Err(no_leader()) };
+            };
+            match (question, producer_id) {
+                (Question::LastBatch, None) => Done::LastBatch { slot, attempt, result: Ok(None) },
+                (Question::LastBatch, Some(producer_id)) => {
+                    let result = ask::last_batch(&target, &place, producer_id).await;
+                    Done::LastBatch { slot, attempt, result }
+                }
+                (Question::LogEnd, _) => {
+                    Done::Offset { slot, attempt, question, result: ask::log_end(&target, &place).await }
+                }
+                (Question::HighWatermark, _) => {
+                    let result = ask::list_offset(&target, &place, ask::LATEST).await;
+                    Done::Offset { slot, attempt, question, result }
+                }
+            }
+        }));
+    }
+
+    /// Puts a batch on its lane. A batch never follows others of its partition over another connection than theirs.
+    fn produce(&mut self, slot: usize, ticket: u64, batch: Forwarded, apart: bool) {
+        let Some(node) = self.slots[slot].leaders[1].and_then(|leader| leader.node) else {
+            return self.handle_produced(slot, ticket, ProduceAnswer::Lost);
+        };
+        let key: LaneKey = (node, produce_lane(slot, apart));
+        let on = (key, self.lanes.incarnation(key));
+        let of = &mut self.slots[slot];
+        if of.under_way > 0 && of.sent_on != Some(on) {
+            of.under_way += 1;
+            return self.handle_produced(slot, ticket, ProduceAnswer::Lost);
+        }
+        of.under_way += 1;
+        of.sent_on = Some(on);
+        match self.lanes.way(key, Queued { slot, ticket, batch }) {
+            Way::Open(connection, queued) => self.send(&connection, queued),
+            Way::Waits { open: false } => {}
+            Way::Waits { open: true } => {
+                let target = self.parts.target.clone();
+                self.errands.push(Box::pin(async move {
+                    let (key, result) = lanes::open(target, key).await;
+                    Done::LaneOpened { key, result }
+                }));
+            }
+        }
+    }
+
+    fn send(&mut self, connection: &Connection, queued: Queued) {
+        let Queued { slot, ticket, batch } = queued;
+        let of = &self.slots[slot];
+        let topic_id = of.leaders[1].map_or(0, |leader| leader.topic_id);
+        match produce::send(connection, &of.key.target_topic, topic_id, of.key.partition, batch) {
+            Ok(sending) => self.errands.push(Box::pin(async move {
+                Done::Produced { slot, ticket, answer: sending.answer().await }
+            })),
+            Err(error) => {
+                tracing::debug!(flow = self.parts.flow, "a batch could not be sent: {error}");
+                self.handle_produced(slot, ticket, ProduceAnswer::Lost);
+            }
+        }
+    }
+
+    fn handle_produced(&mut self, slot: usize, ticket: u64, answer: ProduceAnswer) {
+        let of = &mut self.slots[slot];
+        of.under_way = of.under_way.saturating_sub(1);
+        self.touch(slot).handle_produced(clock::boot_time(), ticket, answer);
+    }
+
+    pub(super) fn handle_done(&mut self, done: Done) {
+        let now = clock::boot_time();
+        match done {
+            Done::Offset { slot, attempt, question, result } => match result {
+                Ok(offset) => self.touch(slot).handle_offset(now, attempt, question, offset),
+                Err(why) => self.failed(now, slot, attempt, Side::Target, request_of(question), &why),
+            },
+            Done::LastBatch { slot, attempt, result } => match result {
+                Ok(last) => self.touch(slot).handle_last_batch(now, attempt, last),
+                Err(why) => self.failed(now, slot, attempt, Side::Target, "DescribeProducers", &why),
+            },
+            Done::Tail { slot, attempt, result } => match result {
+                Ok(tail) => self.touch(slot).handle_tail(now, attempt, tail),
+                Err(why) => self.failed(now, slot, attempt, Side::Target, "Fetch", &why),
+            },
+            Done::SourceStart { slot, attempt, result } => match result {
+                Ok(log_start) => self.touch(slot).handle_source_start(now, attempt, log_start),
+                Err(why) => self.failed(now, slot, attempt, Side::Source, "ListOffsets", &why),
+            },
+            Done::NewProducerId { slot, attempt, result } => match result {
+                Ok(producer_id) => self.store_producer_id(slot, attempt, producer_id),
+                Err(why) => self.failed(now, slot, attempt, Side::Target, "InitProducerId", &why),
+            },
+            Done::Produced { slot, ticket, answer } => self.handle_produced(slot, ticket, answer),
+            Done::LaneOpened { key, result } => self.handle_lane_opened(key, result.ok().as_ref()),
+            Done::Fetched { node, lane, parts } => {
+                self.plan.handle_done(node, lane);
+                for (slot, fetched) in parts {
+                    self.touch(slot).handle_fetched(now, fetched);
+                }
+            }
+            Done::Refreshed(side) => self.refreshing[side as usize] = false,
+        }
+    }
+
+    fn failed(
+        &mut self,
+        now: Now,
+        slot: usize,
+        attempt: u64,
+        side: Side,
+        request: &'static str,
+        why: &RequestFailure,
+    ) {
+        let key = &self.slots[slot].key;
+        tracing::debug!(
+            flow = self.parts.flow,
+            topic = key.source_topic,
+            partition = key.partition,
+            "{request} on the {side}: {why:?}"
+        );
+        self.touch(slot).handle_failure(now, attempt, side, request, why);
+    }
+
+    fn store_producer_id(&mut self, slot: usize, attempt: u64, producer_id: i64) {
+        self.taking_id.push((slot, attempt));
+        let entry = StateEntry::Identity { producer_id, replaces: self.identity.producer_id().unwrap_or(-1) };
+        let waiter = Waiter::Partition { slot, attempt, refresh: false };
+        self.to_state.push_back(StateRequest::Append { entry, waiter });
+    }
+
+    fn handle_lane_opened(&mut self, key: LaneKey, connection: Option<&Connection>) {
+        for queued in self.lanes.opened(key, connection) {
+            match connection {
+                Some(connection) => self.send(connection, queued),
+                None => self.handle_produced(queued.slot, queued.ticket, ProduceAnswer::Lost),
+            }
+        }
+    }
+
+    fn refresh(&mut self, side: Side) {
+        if std::mem::replace(&mut self.refreshing[side as usize], true) {
+            return;
+        }
+        let cluster = match side {
+            Side::Source => self.parts.source.clone(),
+            Side::Target => self.parts.target.clone(),
+        };
+        self.errands.push(Box::pin(async move {
+            // A failure shows in the client's log and at the next request.
+            let _ = cluster.refresh_metadata().await;
+            Done::Refreshed(side)
+        }));
+    }
+
+    fn emit(&mut self, slot: usize, event: Event) {
+        let key = &self.slots[slot].key;
+        let (flow, topic, partition) = (self.parts.flow.as_str(), key.source_topic.as_str(), key.partition);
+        match &event {
+            Event::Copied { records, bytes } => {
+                self.totals.records += records;
+                self.totals.bytes += bytes;
+                return;
+            }
+            Event::Resumed { upstream, downstream, producer_epoch } => {
+                tracing::debug!(flow, topic, partition, upstream, downstream, producer_epoch, "copying");
+            }
+            Event::Held(reason) => tracing::error!(flow, topic, partition, "partition held: {reason}"),
+            Event::ForeignRecords { expected, found } => {
+                tracing::warn!(
+                    flow,
+                    topic,
+                    partition,
+                    expected,
+                    found,
+                    "others write to the target's partition"
+                );
+            }
+            Event::InDoubt { why } => tracing::info!(flow, topic, partition, "lining up after: {why}"),
+        }
+        let event = FlowEvent { topic: key.source_topic.clone(), partition, event };
+        // Nobody needs to listen.
+        let _ = self.parts.events.send(event);
+    }
+}
+
+fn no_leader() -> RequestFailure {
+    RequestFailure::Unanswered("the partition has no leader".to_owned())
+}
+
+fn request_of(question: Question) -> &'static str {
+    match question {
+        Question::LogEnd => "OffsetForLeaderEpoch",
+        Question::LastBatch => "DescribeProducers",
+        Question::HighWatermark => "ListOffsets",
+    }
+}

@@ -1,0 +1,108 @@
+//! One partition as the shard keeps it: the machine, where it is led, and what of it is counted.
+
+use std::sync::Arc;
+
+use crate::driver::ask::Place;
+use crate::driver::fetcher::Wanted;
+use crate::driver::lanes::LaneKey;
+use crate::machine::Now;
+use crate::machine::hold::Side;
+use crate::machine::metadata::ClusterMetadata;
+use crate::machine::partition::{Leader, PartitionMachine};
+use crate::state::PartitionKey;
+use crate::status::Standing;
+
+/// The place of a partition in its shard.
+pub(super) struct Slot {
+    pub(super) key: PartitionKey,
+    pub(super) machine: PartitionMachine,
+    /// Upstream offset that counts as caught up.
+    pub(super) goal: Option<i64>,
+    /// Source and target.
+    pub(super) leaders: [Option<Leader>; 2],
+    pub(super) dirty: bool,
+    pub(super) counted_bytes: usize,
+    pub(super) counted: Standing,
+    /// Batches under way, and the connection that they took.
+    pub(super) under_way: usize,
+    pub(super) sent_on: Option<(LaneKey, u64)>,
+    source_topic: Arc<str>,
+}
+
+impl Slot {
+    pub(super) fn new(key: PartitionKey, machine: PartitionMachine, goal: Option<i64>) -> Self {
+        Self {
+            source_topic: Arc::from(key.source_topic.as_str()),
+            key,
+            machine,
+            goal,
+            leaders: [None, None],
+            dirty: false,
+            counted_bytes: 0,
+            counted: Standing::default(),
+            under_way: 0,
+            sent_on: None,
+        }
+    }
+
+    /// Takes the leaders from new metadata; tells whether they changed.
+    pub(super) fn update_leaders(&mut self, source: &ClusterMetadata, target: &ClusterMetadata) -> bool {
+        let partition = self.key.partition;
+        let leaders = [
+            leader(source, &self.key.source_topic, partition),
+            leader(target, &self.key.target_topic, partition),
+        ];
+        let changed = leaders != self.leaders;
+        self.leaders = leaders;
+        changed
+    }
+
+    /// Where to ask about the partition on one side.
+    pub(super) fn place(&self, side: Side, leader_epoch: Option<i32>, lane: u16) -> Option<Place> {
+        let (leader, topic) = match side {
+            Side::Source => (self.leaders[0]?, &self.key.source_topic),
+            Side::Target => (self.leaders[1]?, &self.key.target_topic),
+        };
+        Some(Place {
+            topic: topic.clone(),
+            topic_id: leader.topic_id,
+            partition: self.key.partition,
+            node: leader.node?,
+            leader_epoch: leader_epoch.unwrap_or(leader.leader_epoch),
+            lane,
+        })
+    }
+
+    /// The partition's part of a Fetch, which is under way from now on.
+    pub(super) fn want(&mut self, now: Now, slot: usize) -> Option<Wanted> {
+        let offset = self.machine.fetch_wanted(now)?;
+        let leader = self.leaders[0]?;
+        self.machine.handle_fetch_sent(offset);
+        Some(Wanted {
+            slot,
+            topic: Arc::clone(&self.source_topic),
+            topic_id: leader.topic_id,
+            partition: self.key.partition,
+            leader_epoch: leader.leader_epoch,
+            offset,
+            last_fetched_epoch: self.machine.last_fetched_epoch(),
+        })
+    }
+
+    /// What of the partition is shown.
+    pub(super) fn standing(&self) -> Standing {
+        let position = self.machine.position();
+        let lag = match (self.machine.high_watermark(), position) {
+            (Some(high_watermark), Some(position)) => (high_watermark - position).max(0).unsigned_abs(),
+            _ => 0,
+        };
+        let has_caught_up = self.goal.is_none_or(|goal| position.is_some_and(|position| position >= goal));
+        Standing { held: self.machine.held().is_some(), has_caught_up, lag_records: lag }
+    }
+}
+
+fn leader(metadata: &ClusterMetadata, topic: &str, partition: i32) -> Option<Leader> {
+    let topic = metadata.topics.get(topic)?;
+    let known = topic.partitions.get(&partition)?;
+    Some(Leader { node: known.leader, leader_epoch: known.leader_epoch, topic_id: topic.id })
+}

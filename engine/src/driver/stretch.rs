@@ -1,0 +1,157 @@
+//! Reading a stretch of one partition's log outside the data path: the state topic, and the target's tail.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use twinlog_protocol::batch::{BatchView, Entry, batches};
+use twinlog_protocol::cursor::Cursor;
+use twinlog_protocol::fetch::{
+    FetchPartition, FetchRequest, FetchResponse, FetchTopic, IsolationLevel, fetch_frame,
+};
+use twinlog_protocol::header::decode_response_header;
+use twinlog_protocol::versions::Api;
+use twinlog_protocol::{DecodeError, ErrorCode};
+
+use super::ask::Place;
+use crate::io::cluster::ClusterClient;
+use crate::io::connection::{Connection, Expects, Frame};
+use crate::io::error::CallError;
+use crate::machine::line_up::LastBatch;
+use crate::machine::partition::RequestFailure;
+use crate::machine::resume::{Tail, TailBatch};
+
+/// Bytes of one Fetch.
+const FETCH_BYTES_MAX: i32 = 4 << 20;
+/// How long a broker may wait for records: they are there, or will be as soon as the high watermark is told.
+const MAX_WAIT_MS: i32 = 100;
+/// How long the answer may take.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Sends a Fetch and reads its answer.
+pub(super) async fn fetch(
+    connection: &Connection,
+    request: &FetchRequest,
+    timeout: Duration,
+) -> Result<FetchResponse, CallError> {
+    let version = connection
+        .version(Api::Fetch)
+        .map_err(|unsupported| CallError::Unsupported { peer: connection.peer().clone(), unsupported })?;
+    let pending = connection.submit(Expects { api: Api::Fetch, timeout }, |correlation_id| {
+        let frame = fetch_frame(version, correlation_id, connection.client_id(), request)?;
+        Ok::<Frame, CallError>(Box::new(frame))
+    })?;
+    let correlation_id = pending.correlation_id();
+    let frame = pending.await?;
+    let decoded = body(frame, Api::Fetch, version, correlation_id)
+        .and_then(|body| FetchResponse::decode(version, body));
+    let response = decoded.map_err(|error| connection.undecodable(Api::Fetch, error))?;
+    connection.throttle(response.throttle_time_ms);
+    Ok(response)
+}
+
+/// The body of an answer behind its header.
+pub(super) fn body(frame: Bytes, api: Api, version: i16, correlation_id: i32) -> Result<Bytes, DecodeError> {
+    let mut cursor = Cursor::new(frame);
+    decode_response_header(&mut cursor, api, version, correlation_id)?;
+    Ok(cursor.rest().clone())
+}
+
+/// Batches from an offset on, and where the log begins and ends.
+#[derive(Debug)]
+pub(super) struct Stretch {
+    pub(super) batches: Vec<BatchView>,
+    pub(super) log_start: i64,
+}
+
+/// Reads once from `from`. An offset below the log start is an error of the broker's ([`ErrorCode::OffsetOutOfRange`]).
+pub(super) async fn read(
+    cluster: &ClusterClient,
+    place: &Place,
+    from: i64,
+) -> Result<Stretch, RequestFailure> {
+    let partition = FetchPartition {
+        partition: place.partition,
+        current_leader_epoch: place.leader_epoch,
+        fetch_offset: from,
+        last_fetched_epoch: -1,
+        log_start_offset: -1,
+        partition_max_bytes: FETCH_BYTES_MAX,
+    };
+    let request = FetchRequest {
+        max_wait_ms: MAX_WAIT_MS,
+        min_bytes: 1,
+        max_bytes: FETCH_BYTES_MAX,
+        isolation_level: IsolationLevel::ReadUncommitted,
+        session_id: 0,
+        session_epoch: -1,
+        topics: vec![FetchTopic {
+            name: place.topic.clone(),
+            id: place.topic_id,
+            partitions: vec![partition],
+        }],
+        rack_id: String::new(),
+    };
+    let connection = cluster.connection(place.node, place.lane).await?;
+    let response = fetch(&connection, &request, FETCH_TIMEOUT).await?;
+    ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;
+    let Some(partition) = response.partitions.into_iter().next() else {
+        return Err(RequestFailure::Unanswered("the answer to Fetch leaves out the partition".to_owned()));
+    };
+    ErrorCode::check(partition.error_code).map_err(RequestFailure::Broker)?;
+    let mut found = Vec::new();
+    for entry in batches(partition.records) {
+        match entry {
+            Ok(Entry::Batch(view)) => found.push(view),
+            // Older formats carry no producer id: nothing of ours.
+            Ok(Entry::Legacy { .. }) => {}
+            Err(fault) => return Err(RequestFailure::Unanswered(fault.to_string())),
+        }
+    }
+    Ok(Stretch { batches: found, log_start: partition.log_start_offset })
+}
+
+/// Reads `from..to`, beginning at the log start if that is later, and counts the batches of `producer_id`.
+pub(super) async fn read_tail(
+    cluster: &ClusterClient,
+    place: &Place,
+    from: i64,
+    to: i64,
+    producer_id: i64,
+) -> Result<Tail, RequestFailure> {
+    let log_start = super::ask::list_offset(cluster, place, super::ask::EARLIEST).await?;
+    let mut tail = Tail { from: from.max(log_start), last: None, records: 0 };
+    let mut position = tail.from;
+    while position < to {
+        let stretch = read(cluster, place, position).await?;
+        let Some(last) = stretch.batches.last() else {
+            // The last offsets of a compacted log may be gone.
+            return if stretch.log_start > position { Err(log_moved(position)) } else { Ok(tail) };
+        };
+        let next = last.header().next_offset();
+        stretch
+            .batches
+            .iter()
+            .filter(|view| view.header().next_offset() > position)
+            .for_each(|view| count(&mut tail, view, producer_id));
+        position = next.max(position + 1);
+    }
+    Ok(tail)
+}
+
+fn log_moved(position: i64) -> RequestFailure {
+    RequestFailure::Unanswered(format!("the log start moved above offset {position} while the tail was read"))
+}
+
+fn count(tail: &mut Tail, view: &BatchView, producer_id: i64) {
+    let header = view.header();
+    if header.producer_id != producer_id || header.attributes.is_control() {
+        return;
+    }
+    let batch = LastBatch { producer_epoch: header.producer_epoch, last_sequence: header.last_sequence() };
+    if tail.last.is_none_or(|last| last.batch.producer_epoch != batch.producer_epoch) {
+        tail.records = 0;
+    }
+    // Compaction takes records, never numbers: the span counts.
+    tail.records += u64::from(header.last_offset_delta.unsigned_abs()) + 1;
+    tail.last = Some(TailBatch { batch, next_offset: header.next_offset() });
+}

@@ -1,0 +1,264 @@
+//! Topics on the target: created as the source has them, grown, and the state topic.
+
+use std::collections::HashMap;
+
+use twinlog_protocol::ErrorCode;
+use twinlog_protocol::message::types::{
+    CreatePartitionsRequest, CreateTopicsRequest, DescribeConfigsRequest, StrBytes, TopicName,
+    create_partitions_request, create_topics_request, describe_configs_request,
+};
+
+use crate::config::FlowConfig;
+use crate::error::Error;
+use crate::io::cluster::{ClusterClient, Target};
+use crate::machine::topic_sync::MirroredTopic;
+use crate::policy::{ConfigSource, TopicConfigEntry};
+use crate::state::STATE_TOPIC;
+use crate::status::FailedTopic;
+
+const TOPIC_RESOURCE: i8 = 2;
+const CREATE_TIMEOUT_MS: i32 = 30_000;
+/// Attempts to create a topic, each without one more config that the target does not take.
+const CONFIG_ATTEMPTS_MAX: usize = 20;
+
+/// A topic's configs, by source topic.
+pub(super) type Configs = HashMap<String, Vec<(String, String)>>;
+
+/// The configs that mirrors of these topics are created with.
+///
+/// # Errors
+/// A sentence: the source does not answer.
+pub(super) async fn configs(
+    source: &ClusterClient,
+    config: &FlowConfig,
+    topics: &[MirroredTopic],
+) -> Result<Configs, String> {
+    if topics.is_empty() {
+        return Ok(Configs::new());
+    }
+    let resources = topics.iter().map(|topic| {
+        describe_configs_request::DescribeConfigsResource::default()
+            .with_resource_type(TOPIC_RESOURCE)
+            .with_resource_name(StrBytes::from_string(topic.source_topic.clone()))
+            .with_configuration_keys(None)
+    });
+    let request = DescribeConfigsRequest::default().with_resources(resources.collect());
+    let answer = source.call(Target::Any, &request).await.map_err(|error| error.to_string())?;
+    let mut configs = Configs::new();
+    for result in &answer.results {
+        if ErrorCode::check(result.error_code).is_err() {
+            continue;
+        }
+        let entries: Vec<TopicConfigEntry<'_>> = result
+            .configs
+            .iter()
+            .map(|entry| TopicConfigEntry {
+                name: &entry.name,
+                value: entry.value.as_deref(),
+                source: ConfigSource::from_wire(entry.config_source),
+                read_only: entry.read_only,
+                sensitive: entry.is_sensitive,
+            })
+            .collect();
+        let chosen = config.topic_configs.for_creation(&entries).map_err(|error| error.to_string())?;
+        configs.insert(result.resource_name.to_string(), chosen);
+    }
+    Ok(configs)
+}
+
+/// Creates the mirrors of topics; gives those that could not be.
+pub(super) async fn create(
+    target: &ClusterClient,
+    config: &FlowConfig,
+    topics: &[MirroredTopic],
+    configs: &Configs,
+) -> Vec<FailedTopic> {
+    let brokers = target.metadata().brokers.len();
+    let replicas = match config.replication_factor.decide(brokers) {
+        Ok(decision) => {
+            if let (Some(warning), false) = (decision.warning, topics.is_empty()) {
+                tracing::warn!(flow = config.name, "{warning}");
+            }
+            decision.replicas
+        }
+        Err(error) => return topics.iter().map(|topic| failed(topic, error.to_string())).collect(),
+    };
+    let mut failures = Vec::new();
+    for topic in topics {
+        let known = configs.get(&topic.source_topic);
+        let result =
+            match known {
+                Some(known) => {
+                    create_one(target, &topic.target_topic, topic.partitions, replicas, known.clone()).await
+                }
+                None => Err("the source does not tell the topic's configs (right DESCRIBE_CONFIGS missing?)"
+                    .to_owned()),
+            };
+        match result {
+            Ok(()) => {
+                let (source_topic, target_topic) = (&topic.source_topic, &topic.target_topic);
+                tracing::info!(
+                    flow = config.name,
+                    topic = source_topic,
+                    target_topic,
+                    topic.partitions,
+                    "topic created"
+                );
+            }
+            Err(reason) => failures.push(failed(topic, reason)),
+        }
+    }
+    failures
+}
+
+fn failed(topic: &MirroredTopic, reason: String) -> FailedTopic {
+    FailedTopic { topic: topic.source_topic.clone(), reason }
+}
+
+/// Creates a topic. A config that the target does not take is left out, with a warning, rather than the topic.
+async fn create_one(
+    target: &ClusterClient,
+    name: &str,
+    partitions: i32,
+    replicas: i16,
+    mut configs: Vec<(String, String)>,
+) -> Result<(), String> {
+    for _ in 0..CONFIG_ATTEMPTS_MAX {
+        let entries = configs.iter().map(|(key, value)| {
+            create_topics_request::CreatableTopicConfig::default()
+                .with_name(StrBytes::from_string(key.clone()))
+                .with_value(Some(StrBytes::from_string(value.clone())))
+        });
+        let topic = create_topics_request::CreatableTopic::default()
+            .with_name(TopicName(StrBytes::from_string(name.to_owned())))
+            .with_num_partitions(partitions)
+            .with_replication_factor(replicas)
+            .with_configs(entries.collect());
+        let request =
+            CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(CREATE_TIMEOUT_MS);
+        let answer = target.call(Target::Controller, &request).await.map_err(|error| error.to_string())?;
+        let Some(result) = answer.topics.first() else {
+            return Err("the answer leaves the topic out".to_owned());
+        };
+        let message = result.error_message.as_deref().unwrap_or_default();
+        match ErrorCode::check(result.error_code) {
+            Ok(()) | Err(ErrorCode::TopicAlreadyExists) => return Ok(()),
+            Err(ErrorCode::InvalidConfig) if leave_out(name, &mut configs, message) => {}
+            Err(code) => return Err(format!("creating {name} is refused with {code}: {message}")),
+        }
+    }
+    Err(format!("creating {name} is refused: the target takes too few of its configs"))
+}
+
+/// Leaves out the config that the target's refusal names, if it names one.
+fn leave_out(topic: &str, configs: &mut Vec<(String, String)>, message: &str) -> bool {
+    let named = configs.iter().position(|(key, _)| {
+        message.match_indices(key.as_str()).any(|(at, _)| {
+            let after = message[at + key.len()..].chars().next();
+            // `segment.ms` is not named by `segment.ms.max`.
+            !after.is_some_and(|next| next == '.' || next.is_ascii_alphanumeric())
+        })
+    });
+    let Some(place) = named else { return false };
+    let (key, value) = configs.remove(place);
+    tracing::warn!(
+        topic,
+        key,
+        value,
+        "the target does not take this topic config, created without it: {message}"
+    );
+    true
+}
+
+/// Adds the partitions that a mirror lacks.
+///
+/// # Errors
+/// A sentence: the target refuses.
+pub(super) async fn grow(target: &ClusterClient, topic: &MirroredTopic) -> Result<(), String> {
+    let name = &topic.target_topic;
+    let wanted = create_partitions_request::CreatePartitionsTopic::default()
+        .with_name(TopicName(StrBytes::from_string(name.clone())))
+        .with_count(topic.partitions)
+        .with_assignments(None);
+    let request =
+        CreatePartitionsRequest::default().with_topics(vec![wanted]).with_timeout_ms(CREATE_TIMEOUT_MS);
+    let answer = target.call(Target::Controller, &request).await.map_err(|error| error.to_string())?;
+    let Some(result) = answer.results.first() else {
+        return Err("the answer leaves the topic out".to_owned());
+    };
+    match ErrorCode::check(result.error_code) {
+        // Somebody else was faster.
+        Ok(()) | Err(ErrorCode::InvalidPartitions) => Ok(()),
+        Err(code) => {
+            let message = result.error_message.as_deref().unwrap_or_default();
+            Err(format!("giving {name} {} partitions is refused with {code}: {message}", topic.partitions))
+        }
+    }
+}
+
+/// Makes sure that the state topic is there, with one partition.
+///
+/// # Errors
+/// [`Error::Refused`], with what to do.
+pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConfig) -> Result<(), Error> {
+    loop {
+        let metadata = match target.refresh_metadata().await {
+            Ok(metadata) => metadata,
+            Err(_) => continue,
+        };
+        match metadata.topics.get(STATE_TOPIC).map(|topic| topic.partitions.len()) {
+            Some(1) => return Ok(()),
+            Some(0) => continue,
+            Some(count) => {
+                return Err(Error::Refused(format!(
+                    "cluster {}: topic {STATE_TOPIC} has {count} partitions, it must have one: \
+                     somebody else made it; delete it if it is empty",
+                    config.target.name
+                )));
+            }
+            None => {}
+        }
+        let decision = config
+            .offset_storage_replication_factor
+            .decide(metadata.brokers.len())
+            .map_err(|error| Error::Refused(error.to_string()))?;
+        let configs = vec![("cleanup.policy".to_owned(), "compact".to_owned())];
+        match create_one(target, STATE_TOPIC, 1, decision.replicas, configs).await {
+            Ok(()) => {
+                if let Some(warning) = decision.warning {
+                    tracing::warn!(flow = config.name, "{warning}");
+                }
+            }
+            // A missing right does not pass by itself; a controller that moves does.
+            Err(reason) if reason.contains("AUTHORIZATION") => return Err(Error::Refused(reason)),
+            Err(reason) => {
+                tracing::warn!(flow = config.name, "state topic not created yet, trying on: {reason}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configs() -> Vec<(String, String)> {
+        ["segment.ms", "segment.bytes", "segment"].map(|key| (key.to_owned(), "1".to_owned())).into()
+    }
+
+    #[test]
+    fn the_named_config_is_left_out_and_no_other() {
+        let mut left = configs();
+        assert!(leave_out("t", &mut left, "Unknown topic config name: segment.bytes"));
+        assert_eq!(left.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["segment.ms", "segment"]);
+        assert!(leave_out("t", &mut left, "Invalid value 1 for configuration segment: too small"));
+        assert_eq!(left.len(), 1);
+    }
+
+    #[test]
+    fn a_refusal_that_names_none_of_ours_is_final() {
+        let mut left = configs();
+        assert!(!leave_out("t", &mut left, "Unknown topic config name: segment.bytes.max"));
+        assert_eq!(left, configs());
+    }
+}

@@ -1,0 +1,76 @@
+//! A running flow as the outside sees it.
+
+use tokio::sync::{broadcast, watch};
+
+use crate::error::Error;
+use crate::event::FlowEvent;
+use crate::status::FlowStatus;
+
+/// A running flow. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct FlowHandle {
+    name: String,
+    status: watch::Receiver<FlowStatus>,
+    events: broadcast::Sender<FlowEvent>,
+    ended: watch::Receiver<Option<Result<(), Error>>>,
+}
+
+impl FlowHandle {
+    pub(crate) fn new(
+        name: String,
+        status: watch::Receiver<FlowStatus>,
+        events: broadcast::Sender<FlowEvent>,
+        ended: watch::Receiver<Option<Result<(), Error>>>,
+    ) -> Self {
+        Self { name, status, events, ended }
+    }
+
+    /// Its name, such as `west->east`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it shows at this moment.
+    #[must_use]
+    pub fn status(&self) -> FlowStatus {
+        self.status.borrow().clone()
+    }
+
+    /// Events from now on.
+    #[must_use]
+    pub fn events(&self) -> broadcast::Receiver<FlowEvent> {
+        self.events.subscribe()
+    }
+
+    /// Waits until everything that the source held at the first complete listing is on the target, but for what is
+    /// held ([`FlowStatus::is_healthy`] tells).
+    ///
+    /// # Errors
+    /// What the flow ended with, if it ends before.
+    pub async fn caught_up(&self) -> Result<(), Error> {
+        let mut status = self.status.clone();
+        tokio::select! {
+            biased;
+            Ok(_) = status.wait_for(FlowStatus::is_level) => Ok(()),
+            result = self.ended() => result,
+        }
+    }
+
+    /// Waits until the flow has ended.
+    ///
+    /// # Errors
+    /// What it ended with.
+    pub async fn ended(&self) -> Result<(), Error> {
+        let mut ended = self.ended.clone();
+        let result = match ended.wait_for(Option::is_some).await {
+            Ok(result) => result.clone(),
+            Err(_) => None,
+        };
+        result.unwrap_or_else(|| Err(Error::Bug("the flow's task was lost".to_owned())))
+    }
+
+    pub(crate) fn result(&self) -> Option<Result<(), Error>> {
+        self.ended.borrow().clone()
+    }
+}

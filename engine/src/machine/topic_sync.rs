@@ -1,0 +1,125 @@
+//! Which topics a flow mirrors, and what of them is missing on the target.
+//!
+//! # References
+//! `MirrorSourceConnector.refreshTopicPartitions`, `computeAndCreateTopicPartitions`.
+
+use std::collections::BTreeSet;
+
+use super::metadata::ClusterMetadata;
+use crate::policy::{Selection, TopicSelection};
+
+/// What a look at both clusters shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TopicPlan {
+    /// Topics to create on the target.
+    pub create: Vec<MirroredTopic>,
+    /// Topics with fewer partitions on the target than at the source.
+    pub grow: Vec<MirroredTopic>,
+    /// Topics with at least as many.
+    pub ready: Vec<MirroredTopic>,
+    /// Topics that were copied before and are gone from the target: never made again unasked.
+    pub deleted: Vec<MirroredTopic>,
+    /// Topics that cannot be decided about, with the reason.
+    pub undecided: Vec<(String, String)>,
+}
+
+/// A topic and its mirror.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MirroredTopic {
+    /// Name at the source.
+    pub source_topic: String,
+    /// Name at the target.
+    pub target_topic: String,
+    /// Partitions at the source.
+    pub partitions: i32,
+}
+
+/// Compares the clusters. `known` are target topics that partitions were copied to before.
+#[must_use]
+pub fn plan(
+    source: &ClusterMetadata,
+    target: &ClusterMetadata,
+    selection: &TopicSelection,
+    known: &BTreeSet<String>,
+) -> TopicPlan {
+    let mut plan = TopicPlan::default();
+    for (name, topic) in &source.topics {
+        if topic.is_internal || topic.partitions.is_empty() {
+            continue;
+        }
+        match selection.select(name) {
+            Selection::Mirrored => {}
+            Selection::Undecided(fault) => {
+                plan.undecided.push((name.clone(), fault.to_string()));
+                continue;
+            }
+            Selection::NotIncluded | Selection::Excluded | Selection::Internal | Selection::Cycle => continue,
+        }
+        let partitions = i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX);
+        let target_topic = selection.remote_topic(name);
+        let there = target.topics.get(&target_topic).map(|topic| topic.partitions.len());
+        let is_known = known.contains(&target_topic);
+        let mirrored = MirroredTopic { source_topic: name.clone(), target_topic, partitions };
+        match there {
+            None | Some(0) if is_known => plan.deleted.push(mirrored),
+            None | Some(0) => plan.create.push(mirrored),
+            Some(count) if count < topic.partitions.len() => plan.grow.push(mirrored),
+            Some(_) => plan.ready.push(mirrored),
+        }
+    }
+    plan
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::machine::metadata::{Partition, Topic};
+    use crate::policy::{ReplicationPolicy, TopicFilter};
+
+    fn cluster(topics: &[(&str, i32)]) -> ClusterMetadata {
+        let partition =
+            Partition { leader: Some(1), leader_epoch: 0, replicas: vec![1], isr: vec![1], error_code: 0 };
+        let topics = topics.iter().map(|(name, partitions)| {
+            let partitions = (0..*partitions).map(|number| (number, partition.clone())).collect();
+            let is_internal = name.starts_with("__");
+            ((*name).to_owned(), Arc::new(Topic { id: 1, is_internal, error_code: 0, partitions }))
+        });
+        ClusterMetadata { topics: topics.collect(), ..ClusterMetadata::default() }
+    }
+
+    fn selection() -> TopicSelection {
+        let filter = TopicFilter::new(&[".*"], &["secret.*"]).expect("legal patterns");
+        TopicSelection::new(filter, ReplicationPolicy::default_with("."), "west", "east", true)
+    }
+
+    fn names(topics: &[MirroredTopic]) -> Vec<&str> {
+        topics.iter().map(|topic| topic.target_topic.as_str()).collect()
+    }
+
+    #[test]
+    fn each_topic_goes_where_it_belongs() {
+        let source = cluster(&[
+            ("new", 3),
+            ("grown", 4),
+            ("level", 2),
+            ("lost", 1),
+            ("secret.keys", 1),
+            ("east.orders", 1),
+            ("__consumer_offsets", 50),
+        ]);
+        let target = cluster(&[("west.grown", 2), ("west.level", 2)]);
+        let plan = plan(&source, &target, &selection(), &BTreeSet::from(["west.lost".to_owned()]));
+        assert_eq!(names(&plan.create), ["west.new"]);
+        assert_eq!((names(&plan.grow), plan.grow[0].partitions), (vec!["west.grown"], 4));
+        assert_eq!(names(&plan.ready), ["west.level"]);
+        assert_eq!(names(&plan.deleted), ["west.lost"]);
+    }
+
+    #[test]
+    fn more_partitions_on_the_target_change_nothing() {
+        let plan = plan(&cluster(&[("a", 1)]), &cluster(&[("west.a", 5)]), &selection(), &BTreeSet::new());
+        assert_eq!((names(&plan.ready), plan.ready[0].partitions), (vec!["west.a"], 1));
+    }
+}

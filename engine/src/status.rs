@@ -1,0 +1,104 @@
+//! What a flow shows of itself at one moment.
+
+use crate::machine::hold::HoldReason;
+
+/// A flow at one moment. Sums over all of its partitions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FlowStatus {
+    /// Whether the source's topics were listed completely once.
+    pub listed: bool,
+    /// Partitions that the flow copies.
+    pub partitions: u64,
+    /// Of these, partitions that hold everything which the source held at the first listing.
+    pub caught_up: u64,
+    /// Of these, partitions that wait for somebody to act and have not caught up.
+    pub behind_and_held: u64,
+    /// Records acknowledged by the target since the start.
+    pub records: u64,
+    /// Bytes of their batches, as they are compressed.
+    pub bytes: u64,
+    /// Upstream offsets between the positions and the high watermarks last seen.
+    pub lag_records: u64,
+    /// The held partitions.
+    pub held: Vec<HeldPartition>,
+    /// Topics that could not be prepared on the target; they are tried again.
+    pub failed_topics: Vec<FailedTopic>,
+    /// How many they are.
+    pub held_partitions: u64,
+}
+
+/// A partition that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldPartition {
+    /// The topic's name at the source.
+    pub topic: String,
+    /// The partition.
+    pub partition: i32,
+    /// Why it waits.
+    pub reason: HoldReason,
+}
+
+/// A topic that could not be prepared on the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedTopic {
+    /// The topic's name at the source.
+    pub topic: String,
+    /// Why, and what to do.
+    pub reason: String,
+}
+
+/// What of a partition goes into the sums.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) held: bool,
+    pub(crate) has_caught_up: bool,
+    pub(crate) lag_records: u64,
+}
+
+impl FlowStatus {
+    /// Whether everything that the source held at the first listing is on the target, but for what is held.
+    #[must_use]
+    pub fn is_level(&self) -> bool {
+        self.listed && self.caught_up + self.behind_and_held == self.partitions
+    }
+
+    /// Whether nothing waits for somebody to act.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        self.held_partitions == 0 && self.failed_topics.is_empty()
+    }
+
+    /// What a reader must hear of at once; the rest may wait.
+    pub(crate) fn standing(&self) -> (bool, u64, u64, u64, usize) {
+        (self.listed, self.partitions, self.caught_up, self.held_partitions, self.failed_topics.len())
+    }
+
+    /// Counts a partition anew.
+    pub(crate) fn move_from(&mut self, before: Standing, after: Standing) {
+        let step =
+            |sum: &mut u64, before: bool, after: bool| *sum = *sum + u64::from(after) - u64::from(before);
+        let waits = |standing: Standing| standing.held && !standing.has_caught_up;
+        step(&mut self.held_partitions, before.held, after.held);
+        step(&mut self.caught_up, before.has_caught_up, after.has_caught_up);
+        step(&mut self.behind_and_held, waits(before), waits(after));
+        self.lag_records = self.lag_records + after.lag_records - before.lag_records;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_partition_counts_until_it_goes_on() {
+        let mut status = FlowStatus { listed: true, partitions: 1, ..FlowStatus::default() };
+        assert!(!status.is_level());
+        let held = Standing { held: true, has_caught_up: false, lag_records: 7 };
+        status.move_from(Standing::default(), held);
+        assert!(status.is_level() && !status.is_healthy());
+        let level = Standing { held: false, has_caught_up: true, lag_records: 0 };
+        status.move_from(held, level);
+        assert!(status.is_level() && status.is_healthy());
+        assert_eq!((status.caught_up, status.behind_and_held, status.lag_records), (1, 0, 0));
+    }
+}
