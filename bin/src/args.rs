@@ -29,13 +29,13 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the flow that a properties file enables
+    ///
+    /// Copies what is there and then whatever is written, until SIGTERM or SIGINT. It can be killed at any moment
+    /// and started again: nothing is lost or repeated. Logs go to standard error; on a terminal one live line shows
+    /// the flow.
     Run(RunArgs),
 }
 
-/// Copies what is there and then whatever is written, until SIGTERM or SIGINT. It can be killed at any moment and
-/// started again: nothing is lost or repeated.
-///
-/// Logs go to standard error. On a terminal one live line shows each flow.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct RunArgs {

@@ -27,3 +27,25 @@ impl Signals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, id};
+
+    use super::*;
+
+    fn send(name: &str) {
+        let sent = Command::new("kill").args([format!("-{name}"), id().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    #[tokio::test]
+    async fn signals_are_caught_by_name_and_one_that_nobody_awaits_is_kept() {
+        let mut signals = Signals::install().unwrap();
+        send("TERM");
+        assert_eq!(signals.next().await, "SIGTERM");
+        send("INT");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        assert_eq!(signals.next().await, "SIGINT");
+    }
+}

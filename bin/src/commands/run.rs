@@ -75,7 +75,10 @@ fn announce(config: &MirrorConfig) {
         info!("not needed here, without effect: {}", keys.join(", "));
     }
     if !config.not_yet().is_empty() {
-        warn!("MirrorMaker 2 would also do this, this version does not yet: {}", config.not_yet().join(", "));
+        info!(
+            "what MirrorMaker 2 does by default and this version does not yet: {}",
+            config.not_yet().join(", ")
+        );
     }
     for flow in config.flows() {
         info!(flow = flow.name, version = env!("CARGO_PKG_VERSION"), "twinlog starts");

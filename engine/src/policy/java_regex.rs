@@ -147,8 +147,6 @@ mod tests {
 
     #[test]
     fn a_pattern_that_explodes_is_an_error_not_a_hang() {
-        let list = PatternList::compile(&["(?=(a+)+b)x|(a|aa)+\\1$"]).unwrap();
-        assert!(list.matches(&"a".repeat(249)).is_err() || list.matches(&"a".repeat(249)) == Ok(false));
         let list = PatternList::compile(&["(?:(?=a)a|a(?=a))*c"]).unwrap();
         let error = list.matches(&"a".repeat(249)).unwrap_err();
         assert!(error.to_string().contains("given up"), "{error}");

@@ -60,7 +60,7 @@ impl ReplicationFactor {
             None => Ok(FactorDecision {
                 replicas: brokers,
                 warning: Some(format!(
-                    "`{}` is {} by default and the cluster has {there_are}: topics are created with {brokers}",
+                    "`{}`: the default replication factor {} is cut to {brokers}, the cluster has {there_are}",
                     self.key, self.value
                 )),
             }),
@@ -89,8 +89,10 @@ mod tests {
         let decision = factor(2, None).decide(1).unwrap();
         assert_eq!(decision.replicas, 1);
         let warning = decision.warning.unwrap();
-        assert!(warning.contains("`replication.factor` is 2 by default"), "{warning}");
-        assert!(warning.contains("1 broker:"), "{warning}");
+        assert_eq!(
+            warning,
+            "`replication.factor`: the default replication factor 2 is cut to 1, the cluster has 1 broker"
+        );
     }
 
     #[test]
