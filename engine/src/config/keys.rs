@@ -288,7 +288,7 @@ fn known_to_connectors(name: &str) -> Option<Known> {
 }
 
 fn known_to_a_cluster(name: &str) -> Option<Known> {
-    if is_client_base(name) {
+    if is_client_base(name) || name == "forwarding.admin.class" {
         Some(Known::Yes)
     } else if WORKER.contains(&name)
         || starts_with_any(name, WORKER_PREFIXES)

@@ -30,6 +30,8 @@ const CONVERTERS: &str = "org.apache.kafka.connect.converters.";
 const OWN_CLASS: &str = "classes of one's own cannot be run here";
 const BYTES_ONLY: &str = "records are copied as they are, never converted";
 
+const ADMIN: Passes = Passes::Class("org.apache.kafka.clients.admin.", "ForwardingAdmin");
+
 const RULES: &[Rule] = &[
     ("emit.heartbeats.enabled", Passes::False, "heartbeats are not built yet"),
     ("emit.checkpoints.enabled", Passes::False, "checkpoints are not built yet"),
@@ -47,11 +49,7 @@ const RULES: &[Rule] = &[
     ("topic.filter.class", Passes::Class(MIRROR, "DefaultTopicFilter"), OWN_CLASS),
     ("group.filter.class", Passes::Class(MIRROR, "DefaultGroupFilter"), OWN_CLASS),
     ("config.property.filter.class", Passes::Class(MIRROR, "DefaultConfigPropertyFilter"), OWN_CLASS),
-    (
-        "forwarding.admin.class",
-        Passes::Class("org.apache.kafka.clients.admin.", "ForwardingAdmin"),
-        OWN_CLASS,
-    ),
+    ("forwarding.admin.class", ADMIN, OWN_CLASS),
     ("key.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
     ("value.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
     ("header.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
@@ -153,37 +151,41 @@ fn check_clients(resolver: &mut Resolver<'_>, side: Side) {
     for fault in [protocol, of_flow].into_iter().flatten().filter_map(judge_protocol) {
         resolver.fault(fault);
     }
-    let mut security: Option<&Entry> = None;
-    let mut security_count = 0;
+    let mut security: Vec<&Entry> = Vec::new();
     for entry in resolver.properties().effective() {
         let (role, name) = client_setting(resolver, side, entry);
-        let reads = side == Side::Source && role != Some("producer") && role != Some("admin");
-        match name {
-            "isolation.level" if reads => {
-                let sentence = "reading committed records only is not built yet";
-                let fault = judge(entry, &Passes::Words(&["read_uncommitted"]), sentence);
-                fault.into_iter().for_each(|fault| resolver.fault(fault));
+        let of_reader = side == Side::Source && !matches!(role, Some("producer" | "admin"));
+        let fault = match name {
+            "isolation.level" if of_reader => judge(
+                entry,
+                &Passes::Words(&["read_uncommitted"]),
+                "reading committed records only is not built yet",
+            ),
+            "auto.offset.reset" if of_reader => judge(
+                entry,
+                &Passes::Words(&["earliest"]),
+                "starting anywhere but at the beginning is not built yet",
+            ),
+            "forwarding.admin.class" => judge(entry, &ADMIN, OWN_CLASS),
+            "security.protocol" if role.is_some() => judge_protocol(entry),
+            _ => {
+                security.extend(is_security(name).then_some(entry));
+                None
             }
-            "auto.offset.reset" if reads => {
-                let sentence = "starting anywhere but at the beginning is not built yet";
-                let fault = judge(entry, &Passes::Words(&["earliest"]), sentence);
-                fault.into_iter().for_each(|fault| resolver.fault(fault));
-            }
-            "security.protocol" if role.is_some() => {
-                judge_protocol(entry).into_iter().for_each(|fault| resolver.fault(fault));
-            }
-            name if is_security(name) => {
-                security = security.or(Some(entry));
-                security_count += 1;
-            }
-            _ => {}
+        };
+        if let Some(fault) = fault {
+            resolver.fault(fault);
         }
     }
-    let Some(first) = security else { return };
-    let more = if security_count > 1 {
-        format!(" (and {} more such keys)", security_count - 1)
-    } else {
-        String::new()
+    check_security(resolver, protocol, &security);
+}
+
+/// One fault or warning for all TLS and SASL settings of a side, however many there are.
+fn check_security(resolver: &mut Resolver<'_>, protocol: Option<&Entry>, settings: &[&Entry]) {
+    let Some(first) = settings.first() else { return };
+    let more = match settings.len() {
+        1 => String::new(),
+        count => format!(" (and {} more such keys)", count - 1),
     };
     match protocol.map(|entry| entry.value.trim().eq_ignore_ascii_case("PLAINTEXT")) {
         // The protocol has its own fault, which says it all.

@@ -17,6 +17,9 @@ use super::flows::FlowNames;
 use super::notices::Warning;
 use super::properties::{Entry, Properties};
 
+/// Ten years: long enough for never, and no sum of times with it can overflow.
+const INTERVAL_SECONDS_MAX: u64 = 10 * 365 * 24 * 3600;
+
 /// Which cluster of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -131,7 +134,9 @@ impl<'p> Resolver<'p> {
                 self.fault(Fault::of(entry, "an interval of 0 would never pause").remedy("write 1 or more"));
                 default
             }
-            Some(seconds) => u64::try_from(seconds).ok().map(Duration::from_secs),
+            Some(seconds) => u64::try_from(seconds)
+                .ok()
+                .map(|seconds| Duration::from_secs(seconds.min(INTERVAL_SECONDS_MAX))),
             None => {
                 self.fault(Fault::of(entry, "not a whole number of seconds").remedy("write digits only"));
                 default

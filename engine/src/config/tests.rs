@@ -173,6 +173,9 @@ fn refreshing_can_be_paced_and_switched_off() {
     let read = |text: &str| flow(text).refresh_topics_interval;
     assert_eq!(read("refresh.topics.interval.seconds = 5"), Some(Duration::from_secs(5)));
     assert_eq!(read("refresh.topics.interval.seconds = -1"), None);
+    assert!(
+        read("refresh.topics.interval.seconds = 9223372036854775807") < Some(Duration::from_secs(1 << 30))
+    );
     assert_eq!(read("refresh.topics.enabled = false"), None);
     refused("refresh.topics.interval.seconds = 0");
     refused("refresh.topics.interval.seconds = 10 # seconds");
@@ -233,6 +236,7 @@ fn what_is_asked_for_expressly_and_not_built_is_refused() {
         "topic.filter.class = com.example.DefaultTopicFilter",
         "config.property.filter.class = X",
         "forwarding.admin.class = X",
+        "east.forwarding.admin.class = X",
         "value.converter = org.apache.kafka.connect.json.JsonConverter",
         "offset-syncs.topic.location = target",
         "config.providers = file",

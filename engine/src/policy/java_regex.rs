@@ -87,12 +87,16 @@ impl PartialEq for PatternList {
 
 impl Eq for PatternList {}
 
+/// Compiles `pattern` by itself first: `a)|(b` must not become sound by what is put around it.
 fn full_match(pattern: &str) -> Result<Regex, PatternError> {
-    let refused = |reason: &str| PatternError { pattern: pattern.to_owned(), reason: one_line(reason) };
-    RegexBuilder::new(&format!("\\A(?:{})\\z", translated(pattern)))
-        .backtrack_limit(BACKTRACK_STEPS_MAX)
-        .build()
-        .map_err(|error| refused(&error.to_string()))
+    let translated = translated(pattern);
+    let compiled = compile(translated).and_then(|_| compile(&format!("\\A(?:{translated})\\z")));
+    compiled
+        .map_err(|error| PatternError { pattern: pattern.to_owned(), reason: one_line(&error.to_string()) })
+}
+
+fn compile(pattern: &str) -> Result<Regex, fancy_regex::Error> {
+    RegexBuilder::new(pattern).backtrack_limit(BACKTRACK_STEPS_MAX).build()
 }
 
 /// The one place where Java's spelling becomes the engine's. Nothing differs yet.
@@ -143,6 +147,12 @@ mod tests {
         let error = PatternList::compile(&["ok.*", "bad(", "[z-a]"]).unwrap_err();
         assert_eq!(error.pattern, "bad(");
         assert!(!error.reason.contains('\n'));
+    }
+
+    #[test]
+    fn brackets_that_only_the_frame_would_balance_are_an_error() {
+        assert_eq!(PatternList::compile(&["a)|(b"]).unwrap_err().pattern, "a)|(b");
+        assert!(matches(&["(a", "b)c"], "bc"), "balanced by the list, as in MM2");
     }
 
     #[test]
