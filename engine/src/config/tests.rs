@@ -1,3 +1,5 @@
+//! Tests: what is typed in a file and what comes of it.
+
 use std::time::Duration;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests: the reader, and a naive twin of it.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests: every answer beside that of MM2 4.3.1.
+
 use proptest::prelude::*;
 
 use super::*;
