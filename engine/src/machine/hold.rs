@@ -87,6 +87,14 @@ pub enum HoldReason {
         /// On which side.
         side: Side,
     },
+    /// The topic is gone.
+    #[error(
+        "the {side} topic was deleted; it is not made again unasked, and copying goes on when it is back as it was"
+    )]
+    Deleted {
+        /// On which side.
+        side: Side,
+    },
     /// The target's log is shorter than what was acknowledged.
     #[error(
         "the target's log ends at {log_end}, but downstream offset {known} was reached before \
@@ -144,6 +152,7 @@ impl HoldReason {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             // A limit, a right or an unreachable replica may be put right on the cluster.
+            Self::Deleted { .. } => Some(Duration::from_secs(5)),
             Self::Refused { .. } | Self::Denied { .. } | Self::DamagedSource { .. } => {
                 Some(Duration::from_secs(30))
             }

@@ -14,10 +14,7 @@ use super::backlog::Backlog;
 
 impl PartitionMachine {
     pub(super) fn begin_line_up(&mut self, now: Now) {
-        let Some((_, leader)) = self.here() else {
-            self.commands.push_back(Command::RefreshMetadata(Side::Target));
-            return self.wait(now);
-        };
+        let Some((_, leader)) = self.here() else { return self.wait(now) };
         self.next_attempt();
         self.storing = false;
         self.phase = Phase::LiningUp { machine: LineUp::new(), leader, record_changes: self.record_changes };
@@ -219,7 +216,7 @@ impl PartitionMachine {
     fn begin_copying(&mut self, now: Now, position: Run, fresh: bool) {
         self.next_attempt();
         self.phase = Phase::Copying;
-        self.failures = 0;
+        self.told = None;
         self.heard_at = now;
         self.fetching = None;
         self.backlog = Backlog::new(position);

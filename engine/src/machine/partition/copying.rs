@@ -6,7 +6,7 @@ use twinlog_protocol::batch::{ProducerStamp, rewrite};
 use twinlog_protocol::{ErrorCode, Retry};
 
 use super::backlog::Planned;
-use super::{Closing, Command, Event, Fetched, PartitionMachine, Phase, RequestFailure, Side};
+use super::{Closing, Command, Event, Fetched, GONE_AFTER, PartitionMachine, Phase, RequestFailure, Side};
 use crate::machine::Now;
 use crate::machine::hold::HoldReason;
 use crate::machine::partition_record::PartitionEntry;
@@ -134,6 +134,9 @@ impl PartitionMachine {
             return;
         }
         self.store_progress_if_due(now);
+        if let Some(side @ Side::Source) = self.is_gone(now) {
+            self.backlog.hold_with(HoldReason::Deleted { side });
+        }
         let all_is_out = self.window.is_empty() && self.backlog.is_empty();
         if let Some(reason) = self.backlog.hold().filter(|_| all_is_out).cloned() {
             self.store_progress();
@@ -286,7 +289,9 @@ impl PartitionMachine {
         let fetch =
             (self.fetching.is_none() && self.backlog.hold().is_none()).then_some(self.fetch_not_before);
         let fetch = fetch.filter(|at| *at > self.heard_at);
-        [late, self.progress_due(), fetch].into_iter().flatten().min()
+        let gone =
+            self.missing_since[0].map(|since| since + GONE_AFTER).filter(|_| self.backlog.hold().is_none());
+        [late, self.progress_due(), fetch, gone].into_iter().flatten().min()
     }
 }
 

@@ -39,6 +39,8 @@ use super::resume::{Here, Opening, Tail};
 /// Shortest and longest pause before a failed approach is tried again.
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
+/// A topic that metadata leaves out for this long is gone. Shorter, a broker may just be starting.
+const GONE_AFTER: Duration = Duration::from_secs(10);
 
 /// What a partition is told at its start.
 #[derive(Debug, Clone)]
@@ -94,7 +96,11 @@ pub struct PartitionMachine {
     record_changes: u64,
     source: Option<Leader>,
     target: Option<Leader>,
+    /// Since when metadata leaves the topic out, at the source and at the target.
+    missing_since: [Option<Now>; 2],
     phase: Phase,
+    /// The last reason for holding that was told.
+    told: Option<HoldReason>,
     attempt: u64,
     failures: u32,
     window: ProduceWindow,
@@ -127,6 +133,8 @@ impl PartitionMachine {
             record_changes: 0,
             source: None,
             target: None,
+            missing_since: [None, None],
+            told: None,
             phase: Phase::Waiting { until: Now::ZERO },
             attempt: 0,
             failures: 0,
@@ -151,6 +159,9 @@ impl PartitionMachine {
         let moved = self.target != target;
         self.source = source;
         self.target = target;
+        for (leader, missing_since) in [source, target].iter().zip(&mut self.missing_since) {
+            *missing_since = if leader.is_some() { None } else { Some(missing_since.unwrap_or(now)) };
+        }
         if moved && matches!(self.phase, Phase::Copying) {
             // W2 of the window: nothing goes to the new leader while something may still reach the old one.
             self.must_line_up = true;
@@ -198,7 +209,9 @@ impl PartitionMachine {
     fn advance(&mut self, now: Now) {
         match &self.phase {
             Phase::Waiting { .. } if self.stopping => self.phase = Phase::Stopped,
-            Phase::Waiting { until } if *until <= now => self.begin_line_up(now),
+            Phase::Waiting { .. } if self.is_gone(now).is_some() => self.hold_for_gone(now),
+            Phase::Waiting { until } if *until <= now && self.here().is_some() => self.begin_line_up(now),
+            Phase::Waiting { until } if *until <= now => self.wait(now),
             Phase::LiningUp { .. } => self.go_on_lining_up(now),
             Phase::Copying => self.go_on_copying(now),
             Phase::Held { retry_at: Some(at), .. } if *at <= now && !self.stopping => self.begin_line_up(now),
@@ -207,7 +220,12 @@ impl PartitionMachine {
         }
     }
 
+    /// Comes back later. Leaders may be unknown, or not be what we think they are.
     fn wait(&mut self, now: Now) {
+        if self.here().is_none() {
+            let side = if self.source.is_none() { Side::Source } else { Side::Target };
+            self.commands.push_back(Command::RefreshMetadata(side));
+        }
         let pause = BACKOFF_MIN.saturating_mul(1 << self.failures.min(10)).min(BACKOFF_MAX);
         self.failures = self.failures.saturating_add(1);
         self.phase = Phase::Waiting { until: now + pause };
@@ -215,11 +233,28 @@ impl PartitionMachine {
 
     fn hold(&mut self, now: Now, reason: HoldReason) {
         let retry_at = reason.retry_after().map(|pause| now + pause);
-        let news = !matches!(&self.phase, Phase::Held { reason: known, .. } if *known == reason);
-        if news {
+        if self.told.as_ref() != Some(&reason) {
+            self.told = Some(reason.clone());
             self.commands.push_back(Command::Emit(Event::Held(reason.clone())));
         }
         self.phase = Phase::Held { reason, retry_at };
+    }
+
+    /// The side on which a topic that was copied is gone.
+    fn is_gone(&self, now: Now) -> Option<Side> {
+        self.gone_at().filter(|(at, _)| *at <= now && self.record.current().is_some()).map(|(_, side)| side)
+    }
+
+    fn gone_at(&self) -> Option<(Now, Side)> {
+        let [source, target] = self.missing_since;
+        let at = |since: Option<Now>, side| Some((since? + GONE_AFTER, side));
+        [at(source, Side::Source), at(target, Side::Target)].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn hold_for_gone(&mut self, now: Now) {
+        if let Some(side) = self.is_gone(now) {
+            self.hold(now, HoldReason::Deleted { side });
+        }
     }
 
     fn next_attempt(&mut self) -> u64 {
@@ -236,7 +271,7 @@ impl PartitionMachine {
     #[must_use]
     pub fn next_timeout(&self) -> Option<Now> {
         match &self.phase {
-            Phase::Waiting { until } => (self.source.is_some() && self.target.is_some()).then_some(*until),
+            Phase::Waiting { until } => Some(*until),
             Phase::LiningUp { machine, .. } => machine.next_timeout(),
             Phase::Held { retry_at, .. } => *retry_at,
             Phase::Copying => self.copying_timeout(),
