@@ -177,6 +177,8 @@ impl Twinlog {
 
 /// The program, built by cargo in the profile of this test: never an older one that happens to lie there.
 ///
+/// `TWINLOG_PROGRAM` names another one: an installed twinlog, or a stand-in that the harness is tried with.
+///
 /// # Errors
 /// What cargo said when it does not build.
 pub fn program() -> Result<PathBuf> {
@@ -185,6 +187,9 @@ pub fn program() -> Result<PathBuf> {
 }
 
 fn build() -> Result<PathBuf> {
+    if let Some(program) = env::var_os("TWINLOG_PROGRAM") {
+        return Ok(program.into());
+    }
     let profile = places::profile()?;
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
