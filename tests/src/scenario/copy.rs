@@ -8,7 +8,10 @@ use super::{Figures, Lab, LabSpec, Scale, Scenario};
 use crate::{
     deadline::wall_clock_ms,
     judge::{Codec, NewTopic, Nulls, Transactions, WriteRecords},
-    real::{Version, log_dump},
+    real::{
+        Version,
+        log_dump::{self, DumpedBatch},
+    },
 };
 
 const CATCH_UP: Duration = Duration::from_secs(120);
@@ -170,13 +173,16 @@ fn ensure_same_batches(lab: &Lab, topic: &str) -> Result<u64> {
         (log_dump::dump_topic(&lab.source, 1, topic)?, log_dump::dump_topic(&lab.target, 1, topic)?);
     let mut number = 0;
     for (partition, upstream) in &source {
-        let shape = |batch: &log_dump::DumpedBatch| (batch.count, batch.codec.clone(), batch.size);
+        let shape = |batch: &DumpedBatch| (batch.count, batch.codec.clone(), batch.size);
         let expected: Vec<_> = upstream.iter().filter(|batch| !batch.control).map(shape).collect();
         let downstream = target.get(partition).map(Vec::as_slice).unwrap_or_default();
         let found: Vec<_> = downstream.iter().filter(|batch| !batch.control).map(shape).collect();
+        let first = (0..).zip(expected.iter().zip(&found)).find(|(_, (one, other))| one != other);
         ensure!(
             expected == found,
-            "{topic}-{partition}: batches (records, codec, size) {expected:?} became {found:?}"
+            "{topic}-{partition}: {} batches became {}; first difference (number, (records, codec, bytes) on each side): {first:?}",
+            expected.len(),
+            found.len()
         );
         let invalid = downstream.iter().find(|batch| !batch.valid || batch.transactional);
         ensure!(invalid.is_none(), "{topic}-{partition}: {invalid:?}");
