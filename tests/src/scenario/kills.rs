@@ -30,9 +30,13 @@ pub fn twinlog_killed() -> Scenario {
         let mut random = scale.random();
         load.start(lab)?;
         let flow = lab.flow(&load.pattern());
-        for _ in 0..scale.kills {
+        for kill in 0..scale.kills {
+            let before = lab.copied(load.topics()[0])?;
             let mut twinlog = lab.twinlog(&flow, &[])?;
-            sleep_ms(random.u64(50..4000));
+            if kill % 2 == 0 {
+                lab.wait_for_copy(load.topics()[0], before + 1, Duration::from_secs(60))?; // in full flight
+            }
+            sleep_ms(random.u64(20..3000));
             twinlog.kill()?;
             twinlog.ensure_quiet(&["replication factor"])?;
         }
@@ -49,6 +53,7 @@ pub fn two_from_the_first_start() -> Scenario {
         load.start(lab)?;
         let flow = lab.flow(&load.pattern());
         let mut rivals = [lab.twinlog(&flow, &[])?, lab.twinlog(&flow, &[])?];
+        lab.wait_for_copy(load.topics()[0], 1, Duration::from_secs(60))?;
         let end = Deadline::after(Duration::from_secs(scale.seconds));
         while !end.passed() {
             sleep_ms(200);
@@ -71,6 +76,7 @@ pub fn answers_lost() -> Scenario {
         lab.target.proxy()?.drop_every_nth_produce_answer(10);
         let flow = lab.flow(&load.pattern());
         let mut twinlog = lab.twinlog(&flow, &[])?;
+        lab.wait_for_copy(load.topics()[0], 1, Duration::from_secs(60))?;
         sleep_ms(scale.seconds * 1000);
         twinlog.stop()?;
         let dropped = lab.target.proxy()?.dropped_answers();

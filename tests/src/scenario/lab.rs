@@ -158,11 +158,18 @@ impl Lab {
     /// When it has not after `limit`.
     pub fn wait_for_copy(&mut self, topic: &str, records: i64, limit: Duration) -> Result<()> {
         Deadline::after(limit).wait(&format!("{records} records of {topic} on the target"), || {
-            if !self.judge.topics(&self.target)?.contains_key(topic) {
-                return Ok(None);
-            }
-            let ends = self.judge.offsets(&self.target, topic)?;
-            Ok((ends.iter().map(|partition| partition.end).sum::<i64>() >= records).then_some(()))
+            Ok((self.copied(topic)? >= records).then_some(()))
         })
+    }
+
+    /// The sum of a topic's log ends on the target; 0 while it does not exist.
+    ///
+    /// # Errors
+    /// What the cluster answered.
+    pub fn copied(&mut self, topic: &str) -> Result<i64> {
+        if !self.target_has(topic)? {
+            return Ok(0);
+        }
+        Ok(self.judge.offsets(&self.target, topic)?.iter().map(|partition| partition.end).sum())
     }
 }
