@@ -9,13 +9,17 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::Semaphore,
     time::{Instant, sleep_until},
 };
 use twinlog_protocol::{
-    DecodeError, frame,
+    DecodeError,
+    cursor::Cursor,
+    frame,
+    header::decode_response_header,
     message::{Request, decode_frame, encode_frame},
     versions::{Api, Unsupported},
 };
@@ -192,6 +196,20 @@ impl Connection {
                 Ok(response)
             }
             Err(error) => Err(self.undecodable(R::API, error).into()),
+        }
+    }
+
+    /// Waits for an answer and takes its header off, for the codecs of Fetch and Produce. The body is a slice of the
+    /// answer.
+    ///
+    /// # Errors
+    /// [`ConnectionError`]; an answer with a broken header ends the connection.
+    pub async fn body(&self, pending: Pending, version: i16) -> Result<Bytes, ConnectionError> {
+        let (api, correlation_id) = (pending.api(), pending.correlation_id());
+        let mut cursor = Cursor::new(pending.await?);
+        match decode_response_header(&mut cursor, api, version, correlation_id) {
+            Ok(()) => Ok(cursor.rest().clone()),
+            Err(error) => Err(self.undecodable(api, error)),
         }
     }
 

@@ -40,12 +40,18 @@ pub struct Expects {
 #[derive(Debug)]
 #[must_use = "the answer, or why there is none, is only told here"]
 pub struct Pending {
+    api: Api,
     correlation_id: i32,
     answer: oneshot::Receiver<Result<Bytes, ConnectionError>>,
     peer: Arc<Peer>,
 }
 
 impl Pending {
+    /// What was asked.
+    pub fn api(&self) -> Api {
+        self.api
+    }
+
     /// The number that request and answer carry.
     pub fn correlation_id(&self) -> i32 {
         self.correlation_id
@@ -176,7 +182,7 @@ impl Link {
         });
         drop(state);
         self.writer.notify_one();
-        Ok(Pending { correlation_id, answer: receiver, peer: Arc::clone(&self.peer) })
+        Ok(Pending { api: expects.api, correlation_id, answer: receiver, peer: Arc::clone(&self.peer) })
     }
 
     /// The next thing to write; its time limit runs from now.
