@@ -15,8 +15,6 @@ pub mod cluster;
 pub mod connection;
 pub mod dial;
 pub mod error;
-#[cfg(test)]
-mod fake_broker;
 mod handshake;
 mod link;
 mod pool;
@@ -24,3 +22,6 @@ mod reader;
 mod single_flight;
 mod throttle;
 mod writer;
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,7 @@ use twinlog_protocol::{message::types::InitProducerIdRequest, versions::Api};
 use super::*;
 use crate::io::{
     error::Fault,
-    fake_broker::{FakeBroker, Story},
+    tests::fake_broker::{FakeBroker, Story},
 };
 
 type SharedStory = Arc<Mutex<Story>>;

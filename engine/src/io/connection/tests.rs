@@ -13,7 +13,7 @@ use twinlog_protocol::{EncodeError, message::types::InitProducerIdRequest};
 
 use super::*;
 use crate::{
-    io::fake_broker::{answer, producer_id_body, read_request, shake_hands},
+    io::tests::fake_broker::{answer, producer_id_body, read_request, shake_hands},
     machine::metadata::HostPort,
 };
 

@@ -17,16 +17,16 @@ use crate::machine::metadata::HostPort;
 
 /// A request as a broker sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) api_key: i16,
-    pub(super) version: i16,
-    pub(super) correlation_id: i32,
+pub(in crate::io) struct Seen {
+    pub(in crate::io) api_key: i16,
+    pub(in crate::io) version: i16,
+    pub(in crate::io) correlation_id: i32,
     /// All behind the correlation id: rest of the header, body.
-    pub(super) rest: Bytes,
+    pub(in crate::io) rest: Bytes,
 }
 
 /// Reads one request; nothing when the client has closed.
-pub(super) async fn read_request(socket: &mut (impl AsyncRead + Unpin)) -> Option<Seen> {
+pub(in crate::io) async fn read_request(socket: &mut (impl AsyncRead + Unpin)) -> Option<Seen> {
     let length = socket.read_i32().await.ok()?;
     let mut frame = vec![0; usize::try_from(length).expect("a length")];
     socket.read_exact(&mut frame).await.ok()?;
@@ -36,7 +36,7 @@ pub(super) async fn read_request(socket: &mut (impl AsyncRead + Unpin)) -> Optio
 }
 
 /// A whole answer as bytes.
-pub(super) fn answer(correlation_id: i32, body: &[u8]) -> Vec<u8> {
+pub(in crate::io) fn answer(correlation_id: i32, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     out.put_i32(i32::try_from(body.len() + 4).expect("a short body"));
     out.put_i32(correlation_id);
@@ -45,7 +45,7 @@ pub(super) fn answer(correlation_id: i32, body: &[u8]) -> Vec<u8> {
 }
 
 /// ApiVersions as a broker answers that knows version 0 of it only, and these ranges.
-pub(super) fn api_versions_body(version: i16, listed: &[(Api, i16, i16)]) -> Vec<u8> {
+pub(in crate::io) fn api_versions_body(version: i16, listed: &[(Api, i16, i16)]) -> Vec<u8> {
     let mut out = Vec::new();
     out.put_i16(if version == 0 { 0 } else { 35 });
     out.put_i32(i32::try_from(listed.len()).unwrap());
@@ -58,11 +58,11 @@ pub(super) fn api_versions_body(version: i16, listed: &[(Api, i16, i16)]) -> Vec
 }
 
 /// What the fake brokers answer with: inflexible versions, which are easy to write.
-pub(super) const SPOKEN: [(Api, i16, i16); 3] =
+pub(in crate::io) const SPOKEN: [(Api, i16, i16); 3] =
     [(Api::ApiVersions, 0, 0), (Api::Metadata, 0, 8), (Api::InitProducerId, 0, 1)];
 
 /// InitProducerId's answer with this throttle time and producer id.
-pub(super) fn producer_id_body(throttle_time_ms: i32, producer_id: i64) -> Vec<u8> {
+pub(in crate::io) fn producer_id_body(throttle_time_ms: i32, producer_id: i64) -> Vec<u8> {
     let mut out = Vec::new();
     out.put_i32(throttle_time_ms);
     out.put_i16(0);
@@ -73,21 +73,21 @@ pub(super) fn producer_id_body(throttle_time_ms: i32, producer_id: i64) -> Vec<u
 
 /// What the brokers of a fake cluster say about it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Story {
-    pub(super) cluster_id: &'static str,
-    pub(super) controller: i32,
-    pub(super) brokers: Vec<(i32, HostPort)>,
+pub(in crate::io) struct Story {
+    pub(in crate::io) cluster_id: &'static str,
+    pub(in crate::io) controller: i32,
+    pub(in crate::io) brokers: Vec<(i32, HostPort)>,
     /// Topics of one partition: name, leader, leader epoch.
-    pub(super) topics: Vec<(&'static str, i32, i32)>,
+    pub(in crate::io) topics: Vec<(&'static str, i32, i32)>,
     /// All requests so far but ApiVersions: the node that was asked, the API.
-    pub(super) seen: Vec<(i32, Api)>,
+    pub(in crate::io) seen: Vec<(i32, Api)>,
     /// Connections accepted so far, and those still open.
-    pub(super) accepted: usize,
-    pub(super) open: usize,
+    pub(in crate::io) accepted: usize,
+    pub(in crate::io) open: usize,
 }
 
 impl Story {
-    pub(super) fn count(&self, api: Api) -> usize {
+    pub(in crate::io) fn count(&self, api: Api) -> usize {
         self.seen.iter().filter(|(_, seen)| *seen == api).count()
     }
 
@@ -133,8 +133,8 @@ fn put_array<T>(out: &mut Vec<u8>, items: &[T], mut put: impl FnMut(&mut Vec<u8>
 }
 
 /// A broker on a port of 127.0.0.1; gone with all its connections when dropped.
-pub(super) struct FakeBroker {
-    pub(super) server: HostPort,
+pub(in crate::io) struct FakeBroker {
+    pub(in crate::io) server: HostPort,
     task: AbortHandle,
 }
 
@@ -146,7 +146,7 @@ impl Drop for FakeBroker {
 
 impl FakeBroker {
     /// Starts a broker that tells the story.
-    pub(super) async fn start(node: i32, story: &Arc<Mutex<Story>>) -> Self {
+    pub(in crate::io) async fn start(node: i32, story: &Arc<Mutex<Story>>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let server = HostPort::new("127.0.0.1", listener.local_addr().unwrap().port());
         let story = Arc::clone(story);
@@ -161,7 +161,7 @@ impl FakeBroker {
     }
 
     /// Starts a broker and makes it a part of the story.
-    pub(super) async fn join(node: i32, story: &Arc<Mutex<Story>>) -> Self {
+    pub(in crate::io) async fn join(node: i32, story: &Arc<Mutex<Story>>) -> Self {
         let broker = Self::start(node, story).await;
         let mut story = story.lock().unwrap();
         story.brokers.retain(|(other, _)| *other != node);
@@ -211,7 +211,7 @@ async fn serve(node: i32, mut socket: TcpStream, story: Arc<Mutex<Story>>) {
 }
 
 /// Answers the handshake of a scripted connection.
-pub(super) async fn shake_hands(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+pub(in crate::io) async fn shake_hands(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     for _newest_then_oldest in 0..2 {
         let request = read_request(socket).await.expect("ApiVersions");
         assert_eq!(request.api_key, Api::ApiVersions.key());

@@ -1,0 +1,3 @@
+//! What the tests of this folder share.
+
+pub(super) mod fake_broker;
