@@ -1,5 +1,7 @@
 //! The task of one flow: it brings the clusters together, settles who writes, finds topics, and starts the shard.
 
+mod identity;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use twinlog_protocol::versions::Api;
 
 use super::ask::{self, Place};
-use super::lanes::LINE_UP_LANE;
+use super::lanes::TAIL_LANE;
 use super::shard::{Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
 use super::topics;
@@ -20,15 +22,15 @@ use crate::event::FlowEvent;
 use crate::io::cluster::{self, ClusterClient};
 use crate::machine::metadata::ClusterMetadata;
 use crate::machine::topic_sync::{self, MirroredTopic, TopicPlan};
-use crate::state::{PartitionKey, StateEntry};
+use crate::state::PartitionKey;
 use crate::status::{FailedTopic, FlowStatus};
 
 /// Requests and answers between the tasks of a flow.
 const QUEUE_LENGTH: usize = 1024;
 /// Pause before topics that could not be prepared are tried again.
 const FAILED_TOPICS_PAUSE: Duration = Duration::from_secs(30);
-/// End offsets asked for at once.
-const GOALS_AT_ONCE: usize = 64;
+/// Partitions asked about at once.
+const ASKED_AT_ONCE: usize = 64;
 /// Pause before a question to a partition without leader is asked again.
 const LEADER_PAUSE: Duration = Duration::from_millis(200);
 /// First epochs lie in 1 ..= this, so that 24,000 more follow and foreign batches are not taken for ours.
@@ -209,42 +211,6 @@ impl Flow {
         }
     }
 
-    /// Finds the flow's producer id in the state topic, or takes one and stores it: the first one stored counts.
-    async fn settle_identity(&self) -> Result<(), Error> {
-        self.refresh_state().await;
-        let producer_id = match self.producer_id().await {
-            Some(producer_id) => producer_id,
-            None => self.take_identity().await?,
-        };
-        self.ask_state(StateRequest::ProducerId(producer_id)).await;
-        tracing::debug!(flow = self.config.name, producer_id, "identity settled");
-        Ok(())
-    }
-
-    async fn take_identity(&self) -> Result<i64, Error> {
-        let candidate = loop {
-            match ask::new_producer_id(&self.target).await {
-                Ok(producer_id) => break producer_id,
-                Err(crate::machine::partition::RequestFailure::Broker(code)) if !code.is_retriable() => {
-                    return Err(Error::Refused(format!(
-                        "cluster {}: InitProducerId is refused with {code}; grant WRITE on the topics, or \
-                         IDEMPOTENT_WRITE on the cluster",
-                        self.config.target.name
-                    )));
-                }
-                Err(_) => sleep(LEADER_PAUSE).await,
-            }
-        };
-        self.ask_state(StateRequest::ProducerId(candidate)).await;
-        let entry = StateEntry::Identity { producer_id: candidate, replaces: -1 };
-        let (done, stored) = oneshot::channel();
-        self.ask_state(StateRequest::Append { entry, waiter: Waiter::Flow(done) }).await;
-        // Fails only when the state task has ended, which ends the flow.
-        let _ = stored.await;
-        let producer_id = self.producer_id().await;
-        producer_id.ok_or_else(|| Error::Bug("the identity that was stored was not read back".to_owned()))
-    }
-
     async fn refresh_state(&self) {
         let (done, read) = oneshot::channel();
         self.ask_state(StateRequest::Refresh { waiter: Waiter::Flow(done) }).await;
@@ -351,25 +317,30 @@ impl Flow {
     /// The source's high watermarks now.
     async fn goals(&self, partitions: &[PartitionKey]) -> Vec<Option<i64>> {
         let asked: Vec<_> = partitions.iter().map(|key| goal(self.source.clone(), key.clone())).collect();
-        stream::iter(asked).buffered(GOALS_AT_ONCE).collect().await
+        stream::iter(asked).buffered(ASKED_AT_ONCE).collect().await
     }
+}
+
+/// Where to ask about a partition, if it has a leader.
+fn place(cluster: &ClusterClient, topic: &str, partition: i32) -> Option<Place> {
+    let metadata = cluster.metadata();
+    let leader = metadata.leader(topic, partition)?;
+    Some(Place {
+        topic: topic.to_owned(),
+        topic_id: metadata.topics.get(topic)?.id,
+        partition,
+        node: leader.node,
+        leader_epoch: leader.epoch,
+        lane: TAIL_LANE,
+    })
 }
 
 /// The source's high watermark of one partition, asked for until it answers.
 async fn goal(source: ClusterClient, key: PartitionKey) -> Option<i64> {
     loop {
-        let metadata = source.metadata();
         // A topic that was deleted meanwhile has nothing to catch up with.
-        let topic = metadata.topics.get(&key.source_topic)?;
-        if let Some(leader) = metadata.leader(&key.source_topic, key.partition) {
-            let place = Place {
-                topic: key.source_topic.clone(),
-                topic_id: topic.id,
-                partition: key.partition,
-                node: leader.node,
-                leader_epoch: leader.epoch,
-                lane: LINE_UP_LANE,
-            };
+        source.metadata().topics.get(&key.source_topic)?;
+        if let Some(place) = place(&source, &key.source_topic, key.partition) {
             match ask::list_offset(&source, &place, ask::LATEST).await {
                 Ok(offset) => return Some(offset),
                 Err(why) => tracing::debug!(topic = key.source_topic, "end offset: {why:?}"),

@@ -5,6 +5,7 @@ mod fetcher;
 pub(crate) mod flow;
 mod lanes;
 mod produce;
+mod recover;
 mod shard;
 mod state_topic;
 mod stretch;

@@ -8,7 +8,6 @@ use twinlog_protocol::produce::{ProducePartition, ProduceResponse, produce_frame
 use twinlog_protocol::versions::Api;
 
 use super::ask::Place;
-use super::stretch::body;
 use crate::io::cluster::ClusterClient;
 use crate::io::connection::{Connection, Expects, Frame, Pending};
 use crate::io::error::CallError;
@@ -60,11 +59,10 @@ const LAST_BY_NAME: i16 = 12;
 impl Sending {
     /// The answer.
     pub(super) async fn answer(self) -> ProduceAnswer {
-        let correlation_id = self.pending.correlation_id();
-        let Ok(frame) = self.pending.await else { return ProduceAnswer::Lost };
-        let decoded = body(frame, Api::Produce, self.version, correlation_id)
-            .and_then(|body| ProduceResponse::decode(self.version, body));
-        match decoded {
+        let Ok(body) = self.connection.body(self.pending, self.version).await else {
+            return ProduceAnswer::Lost;
+        };
+        match ProduceResponse::decode(self.version, body) {
             Ok(response) => {
                 self.connection.throttle(response.throttle_time_ms);
                 answer_of(response)

@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use twinlog_protocol::ErrorCode;
 use twinlog_protocol::batch::{BatchView, Entry, batches};
-use twinlog_protocol::cursor::Cursor;
 use twinlog_protocol::fetch::{
     FetchPartition, FetchRequest, FetchResponse, FetchTopic, IsolationLevel, fetch_frame,
 };
-use twinlog_protocol::header::decode_response_header;
 use twinlog_protocol::versions::Api;
-use twinlog_protocol::{DecodeError, ErrorCode};
 
 use super::ask::Place;
 use crate::io::cluster::ClusterClient;
@@ -40,20 +37,11 @@ pub(super) async fn fetch(
         let frame = fetch_frame(version, correlation_id, connection.client_id(), request)?;
         Ok::<Frame, CallError>(Box::new(frame))
     })?;
-    let correlation_id = pending.correlation_id();
-    let frame = pending.await?;
-    let decoded = body(frame, Api::Fetch, version, correlation_id)
-        .and_then(|body| FetchResponse::decode(version, body));
-    let response = decoded.map_err(|error| connection.undecodable(Api::Fetch, error))?;
+    let body = connection.body(pending, version).await?;
+    let response =
+        FetchResponse::decode(version, body).map_err(|error| connection.undecodable(Api::Fetch, error))?;
     connection.throttle(response.throttle_time_ms);
     Ok(response)
-}
-
-/// The body of an answer behind its header.
-pub(super) fn body(frame: Bytes, api: Api, version: i16, correlation_id: i32) -> Result<Bytes, DecodeError> {
-    let mut cursor = Cursor::new(frame);
-    decode_response_header(&mut cursor, api, version, correlation_id)?;
-    Ok(cursor.rest().clone())
 }
 
 /// Batches from an offset on, and where the log begins and ends.

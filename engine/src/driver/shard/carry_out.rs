@@ -4,6 +4,7 @@ use super::{Done, Queued, Shard, produce};
 use crate::clock;
 use crate::driver::ask;
 use crate::driver::lanes::{self, LINE_UP_LANE, LaneKey, TAIL_LANE, Way, produce_lane};
+use crate::driver::recover::{self, Sides};
 use crate::driver::state_topic::{StateRequest, Waiter};
 use crate::driver::stretch;
 use crate::event::FlowEvent;
@@ -33,6 +34,7 @@ impl Shard {
                     Done::Tail { slot, attempt, result }
                 }));
             }
+            Command::FindCopy { attempt, to, producer_id } => self.find_copy(slot, attempt, to, producer_id),
             Command::AskSourceStart { attempt } => {
                 let place = self.slots[slot].place(Side::Source, None, LINE_UP_LANE);
                 let source = self.parts.source.clone();
@@ -101,6 +103,22 @@ impl Shard {
         }));
     }
 
+    fn find_copy(&mut self, slot: usize, attempt: u64, to: i64, producer_id: i64) {
+        let (source, target) = (self.parts.source.clone(), self.parts.target.clone());
+        let of = &self.slots[slot];
+        let places = of.place(Side::Source, None, TAIL_LANE).zip(of.place(Side::Target, None, TAIL_LANE));
+        self.errands.push(Box::pin(async move {
+            let result = match places {
+                Some((source_place, target_place)) => {
+                    let sides = Sides { source: &source, source_place, target: &target, target_place };
+                    recover::find_copy(&sides, to, Some(producer_id)).await
+                }
+                None => Err(no_leader()),
+            };
+            Done::Copy { slot, attempt, result }
+        }));
+    }
+
     /// Puts a batch on its lane. A batch never follows others of its partition over another connection than theirs.
     fn produce(&mut self, slot: usize, ticket: u64, batch: Forwarded, apart: bool) {
         let Some(node) = self.slots[slot].leaders[1].and_then(|leader| leader.node) else {
@@ -162,6 +180,10 @@ impl Shard {
             },
             Done::Tail { slot, attempt, result } => match result {
                 Ok(tail) => self.touch(slot).handle_tail(now, attempt, tail),
+                Err(why) => self.failed(now, slot, attempt, Side::Target, "Fetch", &why),
+            },
+            Done::Copy { slot, attempt, result } => match result {
+                Ok(search) => self.touch(slot).handle_copy(now, attempt, search),
                 Err(why) => self.failed(now, slot, attempt, Side::Target, "Fetch", &why),
             },
             Done::SourceStart { slot, attempt, result } => match result {

@@ -2,7 +2,7 @@
 
 use twinlog_protocol::ErrorCode;
 
-use super::{Case, Command, Event, PartitionMachine, Phase, RequestFailure, Step};
+use super::{Case, Command, CopySearch, Event, PartitionMachine, Phase, RequestFailure, Step};
 use crate::machine::Now;
 use crate::machine::hold::{HoldReason, Side};
 use crate::machine::line_up::{LastBatch, LineUp, Question};
@@ -27,7 +27,9 @@ impl PartitionMachine {
             self.phase = Phase::Stopped;
             return;
         }
-        let producer_id = self.record.current().map(|lineage| lineage.generation.producer_id);
+        let generation = self.record.current().map(|lineage| lineage.generation);
+        let producer_id =
+            Some(generation.map_or(self.config.producer_id, |generation| generation.producer_id));
         if let Some(found) = machine.outcome() {
             let record_changes = *record_changes;
             let Some((here, _)) = self.here() else { return self.wait(now) };
@@ -105,6 +107,37 @@ impl PartitionMachine {
         }
     }
 
+    /// The target was searched for a copy that the state topic knows nothing of.
+    pub fn handle_copy(&mut self, now: Now, attempt: u64, search: CopySearch) {
+        let Phase::Deciding { case, step: Step::Copy(opening) } = self.phase else { return };
+        if attempt != self.attempt {
+            return;
+        }
+        // Whatever of ours the leader remembers is older than what comes now.
+        let known = case.found.last_batch.map(|last| last.producer_epoch);
+        match search {
+            CopySearch::Found(copy) => {
+                let newest = known.unwrap_or(copy.producer_epoch).max(copy.producer_epoch);
+                let producer_epoch = Some(newest.saturating_add(1));
+                self.open(
+                    now,
+                    case,
+                    Opening { producer_epoch, upstream_start: Some(copy.upstream_next), ..opening },
+                );
+            }
+            CopySearch::Nothing if known.is_none() => {
+                let attempt = self.ask(case, Step::SourceStart(opening));
+                self.commands.push_back(Command::AskSourceStart { attempt });
+            }
+            CopySearch::Nothing => {
+                self.hold(now, lost_state("the source no longer holds what it copied last"));
+            }
+            CopySearch::Ambiguous => {
+                self.hold(now, lost_state("its last records stand at several places of the source"));
+            }
+        }
+    }
+
     /// The source's log start.
     pub fn handle_source_start(&mut self, now: Now, attempt: u64, log_start: i64) {
         if attempt != self.attempt {
@@ -173,6 +206,11 @@ impl PartitionMachine {
                     producer_id,
                 });
             }
+            Decision::Open(opening) if opening.upstream_start.is_none() && case.found.log_end > 0 => {
+                let attempt = self.ask(case, Step::Copy(opening));
+                let (to, producer_id) = (case.found.log_end, self.config.producer_id);
+                self.commands.push_back(Command::FindCopy { attempt, to, producer_id });
+            }
             Decision::Open(opening) if opening.upstream_start.is_none() => {
                 let attempt = self.ask(case, Step::SourceStart(opening));
                 self.commands.push_back(Command::AskSourceStart { attempt });
@@ -229,6 +267,11 @@ impl PartitionMachine {
         self.commands.push_back(Command::Emit(Event::Resumed { upstream, downstream, producer_epoch }));
         self.go_on_copying(now);
     }
+}
+
+fn lost_state(why: &str) -> HoldReason {
+    let why = format!("the state topic says nothing about a copy that the target holds, and {why}");
+    HoldReason::Ambiguous { why }
 }
 
 /// Whether asking again cannot help before somebody changes rights or software.

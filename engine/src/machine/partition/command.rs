@@ -33,6 +33,15 @@ pub enum Command {
         /// Producer id of our batches.
         producer_id: i64,
     },
+    /// Look whether the target's log, below `to`, ends with records that we copied.
+    FindCopy {
+        /// Attempt to give back.
+        attempt: u64,
+        /// The target's log end.
+        to: i64,
+        /// Producer id of our batches.
+        producer_id: i64,
+    },
     /// Ask the source for the partition's log start.
     AskSourceStart {
         /// Attempt to give back.
@@ -115,6 +124,28 @@ pub struct Leader {
     pub leader_epoch: i32,
     /// Topic id, 0 where the broker has none.
     pub topic_id: u128,
+}
+
+/// The last batch of a copy whose state is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyEnd {
+    /// Producer id of the batch.
+    pub producer_id: i64,
+    /// Producer epoch of the batch.
+    pub producer_epoch: i16,
+    /// Upstream offset behind its last record.
+    pub upstream_next: i64,
+}
+
+/// What [`Command::FindCopy`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopySearch {
+    /// The target's log ends with a copy, others' records aside.
+    Found(CopyEnd),
+    /// Nothing in the target's tail is a copy of ours.
+    Nothing,
+    /// The same records stand at several places of the source.
+    Ambiguous,
 }
 
 /// Why a request of a partition brought no answer.

@@ -27,7 +27,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use self::backlog::Backlog;
-pub use self::command::{Command, Event, Fetched, FetchedRecords, Leader, RequestFailure};
+pub use self::command::{
+    Command, CopyEnd, CopySearch, Event, Fetched, FetchedRecords, Leader, RequestFailure,
+};
 use super::Now;
 use super::hold::{HoldReason, Side};
 use super::line_up::{LineUp, LinedUp};
@@ -82,6 +84,7 @@ struct Case {
 enum Step {
     State,
     Tail,
+    Copy(Opening),
     SourceStart(Opening),
     Stored,
     ProducerId(Opening),
