@@ -1,1 +1,129 @@
-//! Bodies of the fuzz targets: any bytes go in, and what must hold of the answer is asserted.
+//! Bodies of the fuzz targets: any bytes go in, what must hold of the answer is asserted.
+//!
+//! F1 Nothing panics or reserves by a length that the input names. F2 Slices that come out lie in the input. F3 A
+//! patched CRC is as right, or wrong by the same bits, as the one that came. F4 Trimming keeps the last records.
+
+use bytes::Bytes;
+
+use crate::batch::{
+    BatchHeader, BatchView, Entry, HEADER_BYTES, ProducerStamp, Verdict, batches, crc, rewrite, verdict,
+};
+use crate::record::{Record, records, trim};
+use crate::{DecodeError, fetch};
+
+const UNPACKED_BYTES_MAX: usize = 1 << 20;
+
+/// A Fetch answer: the first byte picks the version, the rest is the body.
+pub fn fetch_response(input: &[u8]) {
+    let Some((pick, body)) = input.split_first() else { return };
+    let versions: Vec<i16> = fetch::VERSIONS.collect();
+    let version = versions[usize::from(*pick) % versions.len()];
+    let body = Bytes::copy_from_slice(body);
+    let Ok(response) = fetch::FetchResponse::decode(version, body.clone()) else { return };
+    for partition in response.partitions {
+        assert_inside(&partition.records, &body);
+        walk(&partition.records);
+    }
+}
+
+/// The records of a partition, and the header at their start.
+pub fn batch_header(input: &[u8]) {
+    if let Ok(header) = BatchHeader::parse(input) {
+        assert_eq!(header.encode(), input[..HEADER_BYTES], "a header encodes to what it was read from");
+    }
+    walk(&Bytes::copy_from_slice(input));
+}
+
+fn walk(input: &Bytes) {
+    let mut entries = batches(input.clone());
+    let mut walked_bytes = 0;
+    for entry in entries.by_ref() {
+        match entry {
+            Ok(Entry::Batch(view)) => {
+                assert_inside(view.bytes(), input);
+                walked_bytes += view.bytes().len();
+                forwarded(&view);
+                trimmed(&view);
+            }
+            Ok(Entry::Legacy { bytes, .. }) => {
+                assert_inside(&bytes, input);
+                walked_bytes += bytes.len();
+            }
+            Err(_) => return,
+        }
+    }
+    let cut = entries.incomplete();
+    assert_eq!(walked_bytes < input.len(), cut.is_some(), "what is left over is a batch that was cut");
+    assert!(cut.is_none_or(|cut| cut.needed_bytes > input.len() - walked_bytes));
+}
+
+fn forwarded(view: &BatchView) {
+    let stamp = ProducerStamp { producer_id: 1 << 40, producer_epoch: 8191, base_sequence: i32::MAX };
+    let sent = rewrite(view, stamp);
+    assert_inside(&sent.body, view.bytes());
+    let header = BatchHeader::parse(&sent.head).expect("a rewritten header is sound");
+    let wrong_before = view.header().crc ^ crc::computed(&view.header().encode(), &view.body());
+    let wrong_after = header.crc ^ crc::computed(&sent.head, &sent.body);
+    assert_eq!(wrong_before, wrong_after, "a patched CRC says of the payload what it said before");
+    let fields = (header.base_offset, header.producer_id, header.producer_epoch, header.base_sequence);
+    assert_eq!(fields, (0, stamp.producer_id, stamp.producer_epoch, stamp.base_sequence));
+}
+
+fn trimmed(view: &BatchView) {
+    let view = sound(view);
+    let first_offset = view.header().base_offset + i64::from(view.header().last_offset_delta / 2);
+    if view.header().base_offset < first_offset && verdict(view.header(), 0) == Verdict::HeaderOnly {
+        assert_eq!(verdict(view.header(), first_offset), Verdict::Trim { first_offset });
+    }
+    let Ok(kept) = trim(&view, first_offset, UNPACKED_BYTES_MAX) else { return };
+    assert_eq!(kept.check_crc(), Ok(()));
+    assert!(kept.header().is_dense());
+    assert_eq!(kept.header().base_offset, first_offset);
+    assert_eq!(kept.header().last_offset(), view.header().last_offset());
+    assert_eq!(kept.header().last_sequence(), view.header().last_sequence());
+    let (all, rest) = (absolute(&view), absolute(&kept));
+    let (all, rest) = (all.expect("trim read them"), rest.expect("trim wrote them"));
+    assert!(all.ends_with(&rest) && !rest.is_empty(), "trimming keeps the last records as they are");
+}
+
+/// The batch with the right CRC, so that what lies behind that check is reached.
+fn sound(view: &BatchView) -> BatchView {
+    let (mut header, body) = (*view.header(), view.body());
+    header.crc = crc::computed(&header.encode(), &body);
+    let bytes = [&header.encode()[..], &body].concat();
+    BatchView::parse(bytes.into()).expect("only the CRC has changed")
+}
+
+/// Records with their offset and timestamp.
+fn absolute(view: &BatchView) -> Result<Vec<(i64, i64, Record)>, DecodeError> {
+    let (base_offset, base_timestamp) = (view.header().base_offset, view.header().base_timestamp);
+    records(view, UNPACKED_BYTES_MAX)?
+        .map(|record| {
+            let record = record?;
+            let offset = base_offset + i64::from(record.offset_delta);
+            let timestamp_ms = base_timestamp.wrapping_add(record.timestamp_delta);
+            Ok((offset, timestamp_ms, Record { offset_delta: 0, timestamp_delta: 0, ..record }))
+        })
+        .collect()
+}
+
+fn assert_inside(slice: &Bytes, input: &Bytes) {
+    if slice.is_empty() {
+        return;
+    }
+    let (outer, inner) = (input.as_ptr_range(), slice.as_ptr_range());
+    assert!(outer.start <= inner.start && inner.end <= outer.end, "a slice lies outside the input");
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_walked(input in proptest::collection::vec(any::<u8>(), 0..500)) {
+            super::fetch_response(&input);
+            super::batch_header(&input);
+        }
+    }
+}

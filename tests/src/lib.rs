@@ -11,6 +11,8 @@
 //! - `real_judge`: the harness itself: that the judge fails whatever is not equal, that nothing survives a test.
 //! - `protocol_golden`: frames captured from real brokers and clients decode, and encode to the same bytes; a frame of
 //!   another kind or version goes here.
+//! - `batch_golden`: logs, Fetch and Produce answers of real brokers; what another client or codec writes goes here.
+//! - `corpus_replay`: the inputs of the fuzz targets, on stable; an input that broke one is a file of theirs.
 //! - `tidy`: the rules of the layout.
 //!
 //! # How the scenarios are run

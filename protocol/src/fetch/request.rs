@@ -139,3 +139,101 @@ fn put_body(writer: &mut Writer, version: i16, request: &FetchRequest) -> Result
     writer.no_tags();
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::{Buf, BytesMut};
+    use kafka_protocol::messages::{ApiKey, RequestHeader, TopicName, fetch_request as theirs};
+    use kafka_protocol::protocol::{Encodable, StrBytes};
+
+    use super::*;
+
+    fn request() -> FetchRequest {
+        let partition = |partition| FetchPartition {
+            partition,
+            current_leader_epoch: 3,
+            fetch_offset: 1 << 40,
+            last_fetched_epoch: 2,
+            log_start_offset: -1,
+            partition_max_bytes: 1 << 20,
+        };
+        let topic = |name: &str, id| FetchTopic {
+            name: name.to_owned(),
+            id,
+            partitions: vec![partition(0), partition(7)],
+        };
+        FetchRequest {
+            max_wait_ms: 500,
+            min_bytes: 1,
+            max_bytes: 1 << 26,
+            isolation_level: IsolationLevel::ReadCommitted,
+            session_id: 0,
+            session_epoch: -1,
+            topics: vec![topic("orders", 1 << 100), topic("clicks", 9)],
+            rack_id: "rack".to_owned(),
+        }
+    }
+
+    /// The same request by the message crate.
+    fn twin(version: i16, ours: &FetchRequest) -> Bytes {
+        let topic = |topic: &FetchTopic| {
+            let partitions = topic.partitions.iter().map(|ours| {
+                let twin = theirs::FetchPartition::default()
+                    .with_partition(ours.partition)
+                    .with_current_leader_epoch(ours.current_leader_epoch)
+                    .with_fetch_offset(ours.fetch_offset)
+                    .with_log_start_offset(ours.log_start_offset)
+                    .with_partition_max_bytes(ours.partition_max_bytes);
+                let knows_epoch = version >= 12;
+                twin.with_last_fetched_epoch(if knows_epoch { ours.last_fetched_epoch } else { -1 })
+            });
+            let twin = theirs::FetchTopic::default().with_partitions(partitions.collect());
+            if names_topics_by_id(version) {
+                twin.with_topic_id(uuid::Uuid::from_u128(topic.id))
+            } else {
+                twin.with_topic(TopicName(StrBytes::from_string(topic.name.clone())))
+            }
+        };
+        let twin = theirs::FetchRequest::default()
+            .with_max_wait_ms(ours.max_wait_ms)
+            .with_min_bytes(ours.min_bytes)
+            .with_max_bytes(ours.max_bytes)
+            .with_isolation_level(1)
+            .with_session_id(ours.session_id)
+            .with_session_epoch(ours.session_epoch)
+            .with_topics(ours.topics.iter().map(topic).collect())
+            .with_rack_id(StrBytes::from_string(ours.rack_id.clone()));
+        let mut bytes = BytesMut::new();
+        twin.encode(&mut bytes, version).unwrap();
+        bytes.freeze()
+    }
+
+    #[test]
+    fn every_version_is_written_as_the_message_crate_writes_it() {
+        for version in VERSIONS {
+            let request = request();
+            let body = encode_fetch(version, &request).unwrap();
+            assert_eq!(body, twin(version, &request), "version {version}");
+            let mut header = BytesMut::new();
+            RequestHeader::default()
+                .with_request_api_key(1)
+                .with_request_api_version(version)
+                .with_correlation_id(77)
+                .with_client_id(Some(StrBytes::from_static_str("twinlog")))
+                .encode(&mut header, ApiKey::Fetch.request_header_version(version))
+                .unwrap();
+            let mut frame = fetch_frame(version, 77, "twinlog", &request).unwrap();
+            assert_eq!(frame.get_u32() as usize, header.len() + body.len());
+            assert_eq!(frame.copy_to_bytes(frame.remaining()), [&header[..], &body].concat());
+        }
+    }
+
+    #[test]
+    fn other_versions_are_refused() {
+        for version in [-1, 10, 17] {
+            let error = encode_fetch(version, &request()).unwrap_err();
+            assert_eq!(error, EncodeError::UnknownVersion { api: "Fetch", version, first: 11, last: 16 });
+            assert_eq!(fetch_frame(version, 0, "", &request()), Err(error));
+        }
+    }
+}

@@ -124,3 +124,102 @@ impl Frame {
         Ok(pieces.into_iter().collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::{Buf, BytesMut};
+    use kafka_protocol::messages::{ApiKey, RequestHeader, TopicName, produce_request as theirs};
+    use kafka_protocol::protocol::{Encodable, StrBytes};
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn entry(topic: &str, topic_id: u128, partition: i32, body: &'static [u8]) -> ProducePartition {
+        let batch = Forwarded { head: [7; 61], body: Bytes::from_static(body) };
+        ProducePartition { topic: topic.to_owned(), topic_id, partition, batch }
+    }
+
+    /// Partitions of two topics, mixed, one with an empty body.
+    fn entries() -> Vec<ProducePartition> {
+        static LARGE: [u8; 70_000] = [9; 70_000];
+        vec![
+            entry("orders", 1 << 90, 0, b"first"),
+            entry("clicks", 2, 0, &LARGE),
+            entry("orders", 1 << 90, 8, b""),
+            entry("clicks", 2, 1, b"last"),
+        ]
+    }
+
+    /// The same request by the message crate, partitions grouped by hand.
+    fn twin(version: i16, entries: &[ProducePartition]) -> Bytes {
+        let topic = |places: [usize; 2]| {
+            let partitions = places.map(|place| {
+                let Forwarded { head, body } = &entries[place].batch;
+                theirs::PartitionProduceData::default()
+                    .with_index(entries[place].partition)
+                    .with_records(Some([&head[..], body].concat().into()))
+            });
+            let twin = theirs::TopicProduceData::default().with_partition_data(partitions.into());
+            let first = &entries[places[0]];
+            if version >= 13 {
+                twin.with_topic_id(Uuid::from_u128(first.topic_id))
+            } else {
+                twin.with_name(TopicName(StrBytes::from_string(first.topic.clone())))
+            }
+        };
+        let request = theirs::ProduceRequest::default()
+            .with_acks(-1)
+            .with_timeout_ms(5000)
+            .with_topic_data(vec![topic([0, 2]), topic([1, 3])]);
+        let mut bytes = BytesMut::new();
+        RequestHeader::default()
+            .with_request_api_version(version)
+            .with_correlation_id(-2)
+            .with_client_id(Some(StrBytes::from_static_str("twinlog")))
+            .encode(&mut bytes, ApiKey::Produce.request_header_version(version))
+            .unwrap();
+        request.encode(&mut bytes, version).unwrap();
+        bytes.freeze()
+    }
+
+    #[test]
+    fn every_version_is_written_as_the_message_crate_writes_it() {
+        for version in VERSIONS {
+            let entries = entries();
+            let mut frame = produce_frame(version, -2, "twinlog", -1, 5000, &entries).unwrap();
+            assert_eq!(frame.get_u32() as usize, frame.remaining());
+            assert!(frame.copy_to_bytes(frame.remaining()) == twin(version, &entries), "version {version}");
+        }
+    }
+
+    #[test]
+    fn payloads_are_the_slices_that_came_in() {
+        let entries = entries();
+        let frame = produce_frame(13, 0, "", -1, 5000, &entries).unwrap();
+        for entry in entries.iter().filter(|entry| !entry.batch.body.is_empty()) {
+            let body = &entry.batch.body;
+            assert!(frame.pieces().any(|piece| (piece.as_ptr(), piece.len()) == (body.as_ptr(), body.len())));
+        }
+    }
+
+    #[test]
+    fn two_batches_to_one_partition_are_refused() {
+        let twice = [entry("orders", 1, 3, b"a"), entry("clicks", 2, 3, b"b"), entry("orders", 1, 3, b"c")];
+        for version in [12, 13] {
+            let error = produce_frame(version, 0, "", -1, 0, &twice).unwrap_err();
+            assert_eq!(error.to_string(), "Produce request: two batches go to orders-3, a broker takes one");
+        }
+        // Names do not count where ids do, and the other way round.
+        let renamed = [entry("old", 1, 3, b"a"), entry("new", 1, 3, b"b")];
+        assert!(produce_frame(12, 0, "", -1, 0, &renamed).is_ok());
+        assert!(produce_frame(13, 0, "", -1, 0, &renamed).is_err());
+    }
+
+    #[test]
+    fn other_versions_are_refused() {
+        for version in [2, 14] {
+            let error = produce_frame(version, 0, "", -1, 0, &[]).unwrap_err();
+            assert_eq!(error, EncodeError::UnknownVersion { api: "Produce", version, first: 3, last: 13 });
+        }
+    }
+}

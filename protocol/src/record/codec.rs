@@ -2,7 +2,8 @@
 //!
 //! C1 Unpacking never gives, and never reserves, more than the caller's limit plus a codec's working memory (zstd: its
 //! window, at most 8 MB or twice the limit). C2 What is packed here, every Kafka client of its format can read: snappy in
-//! the blocks of snappy-java, LZ4 frames of independent 64 KB blocks, one gzip member, one zstd frame.
+//! the blocks of snappy-java, LZ4 frames of independent 64 KB blocks, one gzip member, one zstd frame that
+//! names its size (so that its reader needs no more memory than that).
 //!
 //! # References
 //! KIP-110 (zstd), KIP-57 (LZ4 framing); `Compression` and its factories, snappy-java's `SnappyOutputStream`.
@@ -56,7 +57,7 @@ pub fn compress(compression: Compression, plain: &Bytes) -> Result<Bytes, Encode
         Compression::Gzip => ("gzip", pack_gzip(plain)),
         Compression::Snappy => ("snappy", pack_snappy(plain)),
         Compression::Lz4 => ("lz4", pack_lz4(plain)),
-        Compression::Zstd => ("zstd", zstd::stream::encode_all(&plain[..], zstd::DEFAULT_COMPRESSION_LEVEL)),
+        Compression::Zstd => ("zstd", zstd::bulk::compress(plain, zstd::DEFAULT_COMPRESSION_LEVEL)),
     };
     match packed {
         Ok(packed) => Ok(packed.into()),

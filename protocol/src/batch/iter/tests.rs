@@ -1,3 +1,5 @@
+//! How records split into batches, and what refuses to be split.
+
 use super::*;
 use crate::batch::{BatchHeader, HEADER_BYTES};
 use crate::record::BatchBuilder;

@@ -1,3 +1,5 @@
+//! What packs and unpacks, within limits, and what must not.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -23,7 +25,7 @@ fn half_random(bytes: usize) -> Bytes {
 
 proptest! {
     #[test]
-    fn what_is_packed_unpacks(plain in proptest::collection::vec(any::<u8>(), 0..600), repeats in 0usize..400) {
+    fn what_is_packed_unpacks(plain in proptest::collection::vec(any::<u8>(), 0..600), repeats in 0usize..40) {
         let plain = Bytes::from(plain.repeat(repeats));
         for compression in Compression::ALL {
             let packed = compress(compression, &plain).unwrap();
@@ -44,7 +46,7 @@ proptest! {
 
 #[test]
 fn several_megabytes_unpack_in_every_codec() {
-    let plain = half_random(5 << 20);
+    let plain = half_random(2 << 20);
     for compression in Compression::ALL {
         let packed = compress(compression, &plain).unwrap();
         assert_eq!(decompress(compression, &packed, plain.len()), Ok(plain.clone()), "{compression:?}");
@@ -53,11 +55,11 @@ fn several_megabytes_unpack_in_every_codec() {
 
 #[test]
 fn a_bomb_stops_at_the_limit() {
-    let plain = Bytes::from(vec![0; 64 << 20]);
+    let plain = Bytes::from(vec![0; 4 << 20]);
     for compression in PACKING {
         let packed = compress(compression, &plain).unwrap();
-        let reason = refusal(compression, &packed, 1 << 20);
-        assert!(reason.contains("more than the limit of 1048576 bytes"), "{compression:?}: {reason}");
+        let reason = refusal(compression, &packed, 1 << 18);
+        assert!(reason.contains("more than the limit of 262144 bytes"), "{compression:?}: {reason}");
         refusal(compression, &packed, plain.len() - 1);
     }
     refusal(Compression::None, &[0; 11], 10);
@@ -65,12 +67,12 @@ fn a_bomb_stops_at_the_limit() {
 
 #[test]
 fn a_payload_cut_anywhere_is_refused() {
-    let plain = half_random(100_000);
+    let plain = half_random(80_000);
     for compression in PACKING {
         let packed = compress(compression, &plain).unwrap();
         let whole_blocks =
             |cut: usize| compression == Compression::Snappy && cuts_between_blocks(&packed, cut);
-        for cut in (1..packed.len()).step_by(997).filter(|&cut| !whole_blocks(cut)) {
+        for cut in (1..packed.len()).step_by(3989).filter(|&cut| !whole_blocks(cut)) {
             refusal(compression, &packed[..cut], plain.len());
         }
     }
