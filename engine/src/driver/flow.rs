@@ -343,7 +343,7 @@ async fn goal(source: ClusterClient, key: PartitionKey) -> Option<i64> {
         if let Some(place) = place(&source, &key.source_topic, key.partition) {
             match ask::list_offset(&source, &place, ask::LATEST).await {
                 Ok(offset) => return Some(offset),
-                Err(why) => tracing::debug!(topic = key.source_topic, "end offset: {why:?}"),
+                Err(why) => tracing::debug!(topic = key.source_topic, "end offset: {why}"),
             }
         }
         sleep(LEADER_PAUSE).await;

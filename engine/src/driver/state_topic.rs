@@ -15,6 +15,7 @@ use super::{produce, stretch};
 use crate::clock;
 use crate::error::Error;
 use crate::io::cluster::ClusterClient;
+use crate::machine::Now;
 use crate::machine::line_up::{LastBatch, Question};
 use crate::machine::partition::RequestFailure;
 use crate::machine::produce_window::ProduceAnswer;
@@ -24,6 +25,9 @@ use crate::state::{STATE_TOPIC, StateEntry, Stored};
 
 /// Most bytes that a batch of the state topic may unpack to.
 const UNPACKED_BYTES_MAX: usize = 64 << 20;
+
+/// Trouble that lasts this long is told.
+const TROUBLE_TOLD_AFTER: Duration = Duration::from_secs(10);
 
 /// Something that the state topic is asked to do.
 #[derive(Debug)]
@@ -63,6 +67,8 @@ pub(super) struct StateTopic {
     waiters: Vec<(JobId, Waiter)>,
     flushes: Vec<oneshot::Sender<()>>,
     next_job: JobId,
+    /// Since when requests fail, and whether that was told.
+    trouble: Option<(Now, bool)>,
 }
 
 impl StateTopic {
@@ -75,7 +81,18 @@ impl StateTopic {
     ) -> Self {
         let log = StateLog::new(instance);
         let (waiters, flushes) = (Vec::new(), Vec::new());
-        Self { cluster, log, instance, source_cluster_id, requests, shard, waiters, flushes, next_job: 0 }
+        Self {
+            cluster,
+            log,
+            instance,
+            source_cluster_id,
+            requests,
+            shard,
+            waiters,
+            flushes,
+            next_job: 0,
+            trouble: None,
+        }
     }
 
     /// Runs until nobody asks any more.
@@ -114,7 +131,9 @@ impl StateTopic {
         match request {
             StateRequest::Append { entry, waiter } => {
                 self.log.append(id, entry);
-                self.waiters.push((id, waiter));
+                if !matches!(waiter, Waiter::Nobody) {
+                    self.waiters.push((id, waiter));
+                }
             }
             StateRequest::Refresh { waiter } => {
                 self.log.refresh(id);
@@ -155,13 +174,17 @@ impl StateTopic {
 
     async fn carry_out(&mut self, command: LogCommand) -> Result<(), Error> {
         match self.try_carry_out(command).await {
-            Ok(()) => {}
+            Ok(()) => {
+                if let Some((_, true)) = self.trouble.take() {
+                    tracing::info!(
+                        cluster = self.cluster.alias(),
+                        topic = STATE_TOPIC,
+                        "state topic is back"
+                    );
+                }
+            }
             Err(Trouble::Request(why)) => {
-                tracing::debug!(
-                    cluster = self.cluster.alias(),
-                    topic = STATE_TOPIC,
-                    "state topic: {why:?}; lining up"
-                );
+                self.tell_trouble(&why);
                 // A failure to refresh shows at the next question.
                 let _ = self.cluster.refresh_metadata().await;
                 self.log.handle_failure(clock::boot_time());
@@ -169,6 +192,20 @@ impl StateTopic {
             Err(Trouble::Entry(error)) => return Err(error),
         }
         Ok(())
+    }
+
+    /// Nothing that needs storing can go on without the state topic, so a trouble that stays is told, once.
+    fn tell_trouble(&mut self, why: &RequestFailure) {
+        let now = clock::boot_time();
+        let (since, told) = self.trouble.get_or_insert((now, false));
+        if !*told && now.saturating_sub(*since) >= TROUBLE_TOLD_AFTER {
+            *told = true;
+            tracing::warn!(
+                cluster = self.cluster.alias(),
+                topic = STATE_TOPIC,
+                "the state topic cannot be used, so nothing is begun anew and no progress is stored: {why}"
+            );
+        }
     }
 
     async fn try_carry_out(&mut self, command: LogCommand) -> Result<(), Trouble> {

@@ -146,8 +146,19 @@ impl StateLog {
         }
     }
 
-    /// Appends an entry. The job is done when [`StateLog::poll_done`] names it.
+    /// Appends an entry. The job is done when [`StateLog::poll_done`] names it. Progress that waits already is replaced by
+    /// newer progress of the same partition, so that a state topic out of reach does not pile it up.
     pub fn append(&mut self, id: JobId, entry: StateEntry) {
+        if let Some(partition) = progressing(&entry) {
+            let waiting = self.jobs.iter_mut().rev().find_map(|job| match job {
+                Job::Append { id, entry, .. } if progressing(entry) == Some(partition) => Some((id, entry)),
+                _ => None,
+            });
+            if let Some((known_id, known_entry)) = waiting {
+                (*known_id, *known_entry) = (id, entry);
+                return;
+            }
+        }
         self.jobs.push_back(Job::Append { id, entry, outrun: false });
     }
 
@@ -374,6 +385,16 @@ impl StateLog {
     }
 }
 
+/// The partition whose progress an entry tells.
+fn progressing(entry: &StateEntry) -> Option<&PartitionKey> {
+    match entry {
+        StateEntry::Partition(key, PartitionEntry::Progress { .. }) => Some(key),
+        StateEntry::Partition(_, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. })
+        | StateEntry::Identity { .. }
+        | StateEntry::Heartbeat => None,
+    }
+}
+
 /// The partition that an entry decides something about.
 fn decided(entry: &StateEntry) -> Option<&PartitionKey> {
     match entry {
@@ -383,3 +404,6 @@ fn decided(entry: &StateEntry) -> Option<&PartitionKey> {
         | StateEntry::Heartbeat => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

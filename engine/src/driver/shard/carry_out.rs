@@ -220,7 +220,7 @@ impl Shard {
             flow = self.parts.flow,
             topic = key.source_topic,
             partition = key.partition,
-            "{request} on the {side}: {why:?}"
+            "{request} on the {side}: {why}"
         );
         self.touch(slot).handle_failure(now, attempt, side, request, why);
     }

@@ -149,11 +149,13 @@ pub enum CopySearch {
 }
 
 /// Why a request of a partition brought no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestFailure {
     /// The broker answered with an error.
+    #[error("the broker answered {0}")]
     Broker(ErrorCode),
     /// The request got no answer: connection, timeout, no leader.
+    #[error("{0}")]
     Unanswered(String),
 }
 
