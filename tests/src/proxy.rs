@@ -225,3 +225,97 @@ async fn pass(from: &mut OwnedReadHalf, to: &mut OwnedWriteHalf, bytes: u64) -> 
     let passed = io::copy(&mut from.take(bytes), to).await?;
     if passed < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::TcpStream,
+        thread,
+    };
+
+    use super::*;
+    use crate::real::ports::Port;
+
+    const METADATA: u8 = 3;
+
+    /// A broker that answers each frame with its own bytes, and the proxy before it.
+    fn echo() -> (Proxy, String) {
+        let broker = StdListener::bind("127.0.0.1:0").unwrap();
+        let address = broker.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            for mut stream in broker.incoming().flatten() {
+                thread::spawn(move || {
+                    while let Some(frame) = frame(&mut stream) {
+                        stream.write_all(&frame).unwrap();
+                    }
+                });
+            }
+        });
+        let listen = Port::reserve().unwrap().address();
+        let proxy = Proxy::start(vec![Route { listen: listen.clone(), broker: address }]).unwrap();
+        (proxy, listen)
+    }
+
+    /// A frame with its length; none when the connection has ended.
+    fn frame(stream: &mut TcpStream) -> Option<Vec<u8>> {
+        let mut frame = vec![0; 4];
+        stream.read_exact(&mut frame).ok()?;
+        let length = u32::from_be_bytes([frame[0], frame[1], frame[2], frame[3]]);
+        frame.resize(4 + length as usize, 0);
+        stream.read_exact(&mut frame[4..]).ok()?;
+        Some(frame)
+    }
+
+    fn ask(stream: &mut TcpStream, api_key: u8, payload: &[u8]) -> Option<Vec<u8>> {
+        let mut request = u32::try_from(2 + payload.len()).unwrap().to_be_bytes().to_vec();
+        request.extend([0, api_key]);
+        request.extend(payload);
+        stream.write_all(&request).ok()?;
+        let answer = frame(stream);
+        assert!(answer.as_ref().is_none_or(|answer| *answer == request), "the proxy changed bytes");
+        answer
+    }
+
+    #[test]
+    fn passes_frames_unchanged_and_loses_only_every_nth_produce_answer() {
+        let (proxy, listen) = echo();
+        proxy.drop_every_nth_produce_answer(3);
+        let mut client = TcpStream::connect(&listen).unwrap();
+        let payload = vec![7; 300_000];
+        for answered in [true, true, false] {
+            assert!(ask(&mut client, METADATA, b"metadata").is_some());
+            assert_eq!(ask(&mut client, 0, &payload).is_some(), answered);
+        }
+        assert_eq!(proxy.dropped_answers(), 1);
+        assert!(ask(&mut client, METADATA, b"closed").is_none(), "the connection went with the answer");
+        let mut client = TcpStream::connect(&listen).unwrap();
+        assert!(ask(&mut client, 0, b"the fourth").is_some());
+    }
+
+    #[test]
+    fn holds_produce_requests_and_lets_them_go() {
+        let (proxy, listen) = echo();
+        proxy.hold_produce_requests(true);
+        let mut client = TcpStream::connect(&listen).unwrap();
+        assert!(ask(&mut client, METADATA, b"not held").is_some());
+        let held = thread::spawn(move || ask(&mut client, 0, b"late"));
+        while proxy.held_requests() == 0 {
+            thread::yield_now();
+        }
+        assert!(!held.is_finished());
+        proxy.hold_produce_requests(false);
+        assert!(held.join().unwrap().is_some());
+        assert_eq!(proxy.held_requests(), 0);
+    }
+
+    #[test]
+    fn a_cut_closes_what_is_open_and_takes_new_connections() {
+        let (proxy, listen) = echo();
+        let mut client = TcpStream::connect(&listen).unwrap();
+        assert!(ask(&mut client, METADATA, b"before").is_some());
+        proxy.cut();
+        assert!(frame(&mut client).is_none());
+        assert!(ask(&mut TcpStream::connect(&listen).unwrap(), METADATA, b"after").is_some());
+    }
+}

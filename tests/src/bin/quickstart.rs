@@ -1,11 +1,14 @@
 //! The main job in one command: two real clusters, records in one, `twinlog run`, the same records in the other.
 
-use std::{fs, process::Command};
+use std::{
+    fs,
+    process::{Command, ExitCode},
+};
 
 use anyhow::{Result, ensure};
 use twinlog_tests::{
     deadline::now,
-    judge::{Codec, Judge, NewTopic, TopicPair, WriteRecords},
+    judge::{Codec, Judge, NewTopic, Nulls, TopicPair, WriteRecords},
     places,
     real::{
         Version, jars,
@@ -16,7 +19,15 @@ use twinlog_tests::{
 
 const RECORDS: u32 = 100_000;
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    if let Err(error) = show_the_main_job() {
+        eprintln!("quickstart: {error:#}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn show_the_main_job() -> Result<()> {
     println!("[1/6] Kafka {} by Maven (about 55 MB, once) and twinlog by cargo", Version::V4_3_1);
     jars::fetch(Version::V4_3_1)?;
     let program = twinlog::program()?;
@@ -30,10 +41,15 @@ fn main() -> Result<()> {
     println!("      west on {}, east on {}", west.bootstrap(), east.bootstrap());
 
     println!(
-        "[3/6] {RECORDS} records into topic orders of west: three partitions, lz4, some null keys, repeated headers"
+        "[3/6] {RECORDS} records into topic orders of west: three partitions, lz4, some null keys and values, repeated headers"
     );
     judge.create_topic(&west, &NewTopic::new("orders", 3))?;
-    let write = WriteRecords { codec: Codec::Lz4, headers: true, ..WriteRecords::new("orders", 3, RECORDS) };
+    let write = WriteRecords {
+        codec: Codec::Lz4,
+        nulls: Nulls::Some,
+        headers: true,
+        ..WriteRecords::new("orders", 3, RECORDS)
+    };
     judge.write(&west, &write)?;
 
     let text = format!(
