@@ -112,6 +112,14 @@ impl Reader {
     }
 }
 
+/// Makes room for the first elements of a list: as much as they take if they are few, for the count is the wire's word.
+pub(crate) fn make_room<T>(list: &mut Vec<T>, count: usize) {
+    const FEW: usize = 16;
+    if list.is_empty() {
+        list.reserve_exact(count.min(FEW));
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Fixed {
     Short,
@@ -184,16 +192,22 @@ impl Writer {
     }
 }
 
-/// Starts a request frame: room for the length prefix, then the request header, version 1 or, flexible, 2.
+/// Bytes of length prefix and request header without the client id itself.
+const HEADER_BYTES_FIXED: usize = 4 + 2 + 2 + 4 + 2 + 1;
+
+/// Starts a request frame: room for the length prefix, then the request header, version 1 or, flexible, 2. Room for
+/// `body_bytes` more is made at once; a longer body makes it grow.
 pub(crate) fn begin_frame(
     api_key: i16,
     version: i16,
     flexible: bool,
     correlation_id: i32,
     client_id: &str,
+    body_bytes: usize,
 ) -> Result<Writer, EncodeError> {
     // The client id keeps its fixed length in version 2 too, so that any broker can read it (KIP-482).
     let mut header = Writer::new(false);
+    header.out.reserve(HEADER_BYTES_FIXED + client_id.len() + body_bytes);
     header.out.put_i32(0);
     header.out.put_i16(api_key);
     header.out.put_i16(version);

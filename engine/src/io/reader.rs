@@ -16,8 +16,8 @@ const READ_AHEAD_BYTES: usize = 4096;
 const TRUSTED_BYTES: usize = 1024 * 1024;
 
 /// A longer frame gets this much first, and the rest when this much has arrived: a lying length alone costs no
-/// more than an honest small frame, and an honest large one is copied and allocated by at most a sixteenth twice.
-const FIRST_BYTES: usize = TRUSTED_BYTES / 16;
+/// more than an honest small frame, and an honest large one is copied and allocated by at most 1/64 twice.
+const FIRST_BYTES: usize = TRUSTED_BYTES / 64;
 
 /// How a TLS server begins its answer to something that is not TLS: record type alert, major version 3.
 const TLS_ALERT: [u8; 2] = [21, 3];

@@ -11,6 +11,11 @@ use crate::produce::Gather;
 
 const API_KEY: i16 = 1;
 
+/// Most bytes around the topics, around the partitions of one topic, and of one partition.
+const REQUEST_BYTES_MAX: usize = 6 * 4 + 1 + 5 + 5 + 3 + 1;
+const TOPIC_BYTES_MAX: usize = 16 + 5 + 1;
+const PARTITION_BYTES: usize = 4 + 4 + 8 + 4 + 8 + 4 + 1;
+
 /// Which records a broker gives out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IsolationLevel {
@@ -92,11 +97,21 @@ pub fn fetch_frame(
     request: &FetchRequest,
 ) -> Result<Gather, EncodeError> {
     check_written("Fetch", version, &VERSIONS)?;
-    let mut writer = begin_frame(API_KEY, version, is_flexible(version), correlation_id, client_id)?;
+    let body_bytes = body_bytes_max(request);
+    let mut writer =
+        begin_frame(API_KEY, version, is_flexible(version), correlation_id, client_id, body_bytes)?;
     put_body(&mut writer, version, request)?;
     let frame_bytes = writer.out.len();
     end_frame(&mut writer.out, frame_bytes)?;
     Ok(Gather::from_iter([writer.out.freeze()]))
+}
+
+/// Most bytes that the body takes, so that one buffer of the right size holds it.
+fn body_bytes_max(request: &FetchRequest) -> usize {
+    let topic_bytes_max =
+        |topic: &FetchTopic| TOPIC_BYTES_MAX + topic.name.len() + topic.partitions.len() * PARTITION_BYTES;
+    let topics_bytes_max: usize = request.topics.iter().map(topic_bytes_max).sum();
+    REQUEST_BYTES_MAX + request.rack_id.len() + topics_bytes_max
 }
 
 fn put_body(writer: &mut Writer, version: i16, request: &FetchRequest) -> Result<(), EncodeError> {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{VERSIONS, is_flexible, names_topics_by_id};
 use crate::DecodeError;
-use crate::primitives::{Reader, check_read};
+use crate::primitives::{Reader, check_read, make_room};
 use crate::shared_fields::{NodeEndpoint, TopicRef, current_leader, node_endpoints};
 
 /// Least bytes of a partition, in the flexible dialect: what is fixed, two empty lists, no tags.
@@ -78,7 +78,9 @@ impl FetchResponse {
         let mut partitions = Vec::new();
         for _ in 0..reader.count("topics", 3)? {
             let topic = TopicRef::read(&mut reader, names_topics_by_id(version))?;
-            for _ in 0..reader.count("partitions", PARTITION_BYTES_MIN)? {
+            let count = reader.count("partitions", PARTITION_BYTES_MIN)?;
+            make_room(&mut partitions, count);
+            for _ in 0..count {
                 partitions.push(FetchedPartition::read(&mut reader, topic.clone())?);
             }
             reader.skip_tags()?;

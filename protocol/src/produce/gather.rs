@@ -22,9 +22,11 @@ impl Gather {
 
 impl FromIterator<Bytes> for Gather {
     fn from_iter<I: IntoIterator<Item = Bytes>>(pieces: I) -> Self {
-        let pieces: VecDeque<_> = pieces.into_iter().filter(|piece| !piece.is_empty()).collect();
+        // By way of a vector, whose room serves the queue as well.
+        let mut pieces: Vec<_> = pieces.into_iter().collect();
+        pieces.retain(|piece| !piece.is_empty());
         let left = pieces.iter().map(Bytes::len).sum();
-        Self { pieces, left }
+        Self { pieces: pieces.into(), left }
     }
 }
 

@@ -7,10 +7,15 @@ use bytes::{BufMut, Bytes};
 use super::gather::Gather;
 use super::{VERSIONS, is_flexible, names_topics_by_id};
 use crate::EncodeError;
-use crate::batch::Forwarded;
+use crate::batch::{Forwarded, HEADER_BYTES};
 use crate::primitives::{Writer, begin_frame, check_written, end_frame};
 
 const API_KEY: i16 = 0;
+
+/// Most bytes of ours around the topics, around the partitions of one topic, and in front of and behind one payload.
+const REQUEST_BYTES_MAX: usize = 2 + 2 + 4 + 5 + 1;
+const TOPIC_BYTES_MAX: usize = 16 + 5 + 1;
+const PARTITION_BYTES_MAX: usize = 4 + 5 + HEADER_BYTES + 1;
 
 /// One batch and the partition it goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +47,13 @@ pub fn produce_frame(
     partitions: &[ProducePartition],
 ) -> Result<Gather, EncodeError> {
     check_written("Produce", version, &VERSIONS)?;
-    let mut frame = Frame {
-        writer: begin_frame(API_KEY, version, is_flexible(version), correlation_id, client_id)?,
-        bodies: Vec::with_capacity(partitions.len()),
-    };
     let by_id = names_topics_by_id(version);
     let topics = by_topic(partitions, by_id)?;
+    let flexible = is_flexible(version);
+    let mut frame = Frame {
+        writer: begin_frame(API_KEY, version, flexible, correlation_id, client_id, ours_bytes_max(&topics))?,
+        bodies: Vec::with_capacity(partitions.len()),
+    };
     frame.writer.string("transactional id", None)?;
     frame.writer.out.put_i16(acks);
     frame.writer.out.put_i32(timeout_ms);
@@ -64,6 +70,9 @@ fn by_topic(
     partitions: &[ProducePartition],
     by_id: bool,
 ) -> Result<Vec<Vec<&ProducePartition>>, EncodeError> {
+    if let [only] = partitions {
+        return Ok(vec![vec![only]]);
+    }
     let mut seen = HashSet::with_capacity(partitions.len());
     let mut places = HashMap::new();
     let mut topics: Vec<Vec<&ProducePartition>> = Vec::new();
@@ -80,6 +89,15 @@ fn by_topic(
         }
     }
     Ok(topics)
+}
+
+/// Most bytes that the body takes besides its payloads, so that one buffer of the right size holds them.
+fn ours_bytes_max(topics: &[Vec<&ProducePartition>]) -> usize {
+    let topic_bytes_max = |together: &Vec<&ProducePartition>| {
+        let name_bytes = together.first().map_or(0, |first| first.topic.len());
+        TOPIC_BYTES_MAX + name_bytes + together.len() * PARTITION_BYTES_MAX
+    };
+    REQUEST_BYTES_MAX + topics.iter().map(topic_bytes_max).sum::<usize>()
 }
 
 /// A frame under way: our own bytes, and each payload with the place where it belongs between them.

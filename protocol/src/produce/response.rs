@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{VERSIONS, is_flexible, names_topics_by_id};
 use crate::DecodeError;
-use crate::primitives::{Reader, check_read};
+use crate::primitives::{Reader, check_read, make_room};
 use crate::shared_fields::{NodeEndpoint, TopicRef, current_leader, node_endpoints};
 
 /// Least bytes of a partition, those of version 3: number, error, base offset, log append time.
@@ -64,7 +64,9 @@ impl ProduceResponse {
         let mut partitions = Vec::new();
         for _ in 0..reader.count("topics", 3)? {
             let topic = TopicRef::read(&mut reader, names_topics_by_id(version))?;
-            for _ in 0..reader.count("partitions", PARTITION_BYTES_MIN)? {
+            let count = reader.count("partitions", PARTITION_BYTES_MIN)?;
+            make_room(&mut partitions, count);
+            for _ in 0..count {
                 partitions.push(ProducedPartition::read(&mut reader, version, topic.clone())?);
             }
             reader.skip_tags()?;
