@@ -1,7 +1,7 @@
 //! Crashes of twinlog and brokers, rivals, lost answers, moving leaders, all under live writing: the log stays exact.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, kills, run};
+use twinlog_tests::scenario::{Scale, Scenario, kills, run, state};
 
 fn check(scenario: &Scenario) -> Result<()> {
     run(scenario, &Scale::small()).map(drop)
@@ -30,4 +30,9 @@ fn each_broker_killed_in_turn() -> Result<()> {
 #[test]
 fn leaders_moved_every_two_seconds() -> Result<()> {
     check(&kills::leaders_moved())
+}
+
+#[test]
+fn the_state_topic_deleted_between_two_runs() -> Result<()> {
+    check(&state::state_topic_deleted())
 }

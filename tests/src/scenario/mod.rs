@@ -4,6 +4,7 @@ pub mod copy;
 pub mod kills;
 mod lab;
 mod load;
+pub mod state;
 pub mod target;
 pub mod topics;
 

@@ -1,0 +1,41 @@
+//! The state topic disappears: the copy is recognised by its records, and nothing comes twice.
+
+use std::time::Duration;
+
+use super::{Figures, LabSpec, LiveLoad, Scenario};
+use crate::{process::sleep_ms, real::Version};
+
+/// Where twinlog keeps what it must not forget.
+const STATE_TOPIC: &str = "mm2-twinlog.internal";
+
+/// All of them.
+#[must_use]
+pub fn all() -> Vec<Scenario> {
+    vec![state_topic_deleted()]
+}
+
+/// The state topic is deleted between kill -9 and the next start, again and again, while records are written.
+#[must_use]
+pub fn state_topic_deleted() -> Scenario {
+    let spec = LabSpec::singles(Version::V4_3_1, Version::V4_3_1);
+    Scenario::shared("the state topic deleted between two runs", spec, |lab, scale| {
+        let load = LiveLoad::new("forgotten");
+        let mut random = scale.random();
+        load.start(lab)?;
+        let flow = lab.flow(&load.pattern());
+        let mut copied = 0;
+        for _ in 0..scale.rounds() {
+            let mut twinlog = lab.twinlog(&flow, &[])?;
+            for topic in load.topics() {
+                lab.wait_for_copy(topic, copied + 1, Duration::from_secs(60))?;
+            }
+            sleep_ms(random.u64(50..2000));
+            twinlog.kill()?;
+            copied = lab.copied(load.topics()[0])?;
+            lab.judge.delete_topic(&lab.target, STATE_TOPIC)?;
+        }
+        let (verdict, acked) = load.finish(lab, scale)?;
+        let figures = Figures::default().with("records", verdict.records).with("acknowledged", acked);
+        Ok(figures.with("deletions", u64::from(scale.rounds())))
+    })
+}
