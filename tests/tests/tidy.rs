@@ -244,7 +244,10 @@ fn every_file_is_part_of_a_crate() {
             && folder.parent().is_some_and(|up| {
                 CRATES.iter().any(|name| up == Path::new(name)) || folder.ends_with("src/bin")
             });
-        if root || target {
+        // A test of several files is a folder with a `main.rs`.
+        let folder_of_test =
+            path.ends_with("main.rs") && folder.parent().is_some_and(|up| up.ends_with("tests"));
+        if root || target || folder_of_test {
             reach(path, folder, &all, &mut reached);
         }
     }

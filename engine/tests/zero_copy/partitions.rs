@@ -107,9 +107,7 @@ impl Partitions {
                     self.ready.push_back(Sending { partition, ticket, batch });
                 }
                 Command::Emit(_) => {}
-                other @ (Command::ReadTail { .. }
-                | Command::TakeProducerId { .. }
-                | Command::RefreshMetadata(_)) => panic!("not on this path: {other:?}"),
+                other => panic!("not on this path: {other:?}"),
             }
         }
     }
