@@ -15,7 +15,7 @@ use super::ask::{self, Place};
 use super::lanes::TAIL_LANE;
 use super::shard::{Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
-use super::topics;
+use super::topics::{self, Failure};
 use crate::config::{ClusterConfig, FlowConfig};
 use crate::error::Error;
 use crate::event::FlowEvent;
@@ -27,8 +27,10 @@ use crate::status::{FailedTopic, FlowStatus};
 
 /// Requests and answers between the tasks of a flow.
 const QUEUE_LENGTH: usize = 1024;
-/// Pause before topics that could not be prepared are tried again.
+/// Pause before topics that could not be prepared are tried again …
 const FAILED_TOPICS_PAUSE: Duration = Duration::from_secs(30);
+/// … and if it was only that an answer was lost.
+const LOST_ANSWER_PAUSE: Duration = Duration::from_secs(1);
 /// Partitions asked about at once.
 const ASKED_AT_ONCE: usize = 64;
 /// Pause before a question to a partition without leader is asked again.
@@ -199,15 +201,17 @@ impl Flow {
         let mut told = BTreeSet::new();
         let mut first = true;
         loop {
-            let failed = self.sync_topics(&mut known, &mut told, first).await;
-            first = false;
-            let pause = match (self.config.refresh_topics_interval, failed) {
-                (Some(interval), false) => interval,
-                (Some(interval), true) => interval.min(FAILED_TOPICS_PAUSE),
-                (None, true) => FAILED_TOPICS_PAUSE,
-                (None, false) => Duration::MAX,
-            };
-            sleep(pause).await;
+            let failures = self.sync_topics(&mut known, &mut told, first).await;
+            let is_passing = failures.iter().any(is_passing);
+            // A listing with a lost answer is not the complete one that the flow has to catch up with.
+            first &= is_passing;
+            let interval = self.config.refresh_topics_interval.unwrap_or(Duration::MAX);
+            sleep(match failures.is_empty() {
+                true => interval,
+                false if is_passing => interval.min(LOST_ANSWER_PAUSE),
+                false => interval.min(FAILED_TOPICS_PAUSE),
+            })
+            .await;
         }
     }
 
@@ -238,19 +242,19 @@ impl Flow {
         let _ = self.to_state.send(request).await;
     }
 
-    /// Compares the clusters' topics, creates what is missing, and gives partitions to the shard. Tells whether some
-    /// topic failed.
+    /// Compares the clusters' topics, creates what is missing, and gives partitions to the shard. The topics that
+    /// failed.
     async fn sync_topics(
         &self,
         known: &mut BTreeSet<String>,
         told: &mut BTreeSet<String>,
         first: bool,
-    ) -> bool {
+    ) -> Vec<(String, Failure)> {
         let (source, target) = self.both_metadata().await;
         let plan = topic_sync::plan(&source, &target, &self.config.selection, known);
         let failures = self.prepare(&plan).await;
         let is_ready =
-            |topic: &&MirroredTopic| failures.iter().all(|failure| failure.topic != topic.source_topic);
+            |topic: &&MirroredTopic| failures.iter().all(|(failed, _)| *failed != topic.source_topic);
         let ready: Vec<MirroredTopic> = [&plan.ready, &plan.grow, &plan.create, &plan.deleted]
             .into_iter()
             .flatten()
@@ -265,18 +269,22 @@ impl Flow {
         let fresh: Vec<PartitionKey> = ready.iter().flat_map(partitions).collect();
         let goals = if first { self.goals(&fresh).await } else { vec![None; fresh.len()] };
         self.tell(ShardInput::Add(fresh.into_iter().zip(goals).collect())).await;
-        for failure in failures.iter().filter(|failure| told.insert(failure.topic.clone())) {
-            tracing::error!(
-                flow = self.config.name,
-                topic = failure.topic,
-                "topic not mirrored yet: {}",
-                failure.reason
-            );
+        for (topic, why) in failures.iter().filter(|(topic, _)| told.insert(topic.clone())) {
+            let flow = self.config.name.as_str();
+            match why {
+                Failure::Passing(reason) => {
+                    tracing::warn!(flow, topic, "topic not mirrored yet, trying on: {reason}");
+                }
+                Failure::Lasting(reason) => tracing::error!(flow, topic, "topic not mirrored yet: {reason}"),
+            }
         }
-        told.retain(|topic| failures.iter().any(|failure| failure.topic == *topic));
-        let any_failed = !failures.is_empty();
-        self.tell(ShardInput::Listed(failures)).await;
-        any_failed
+        told.retain(|topic| failures.iter().any(|(failed, _)| failed == topic));
+        let failed = failures
+            .iter()
+            .map(|(topic, why)| FailedTopic { topic: topic.clone(), reason: why.reason().to_owned() });
+        let complete = !failures.iter().any(is_passing);
+        self.tell(ShardInput::Listed { failed: failed.collect(), complete }).await;
+        failures
     }
 
     async fn both_metadata(&self) -> (Arc<ClusterMetadata>, Arc<ClusterMetadata>) {
@@ -290,25 +298,23 @@ impl Flow {
         }
     }
 
-    async fn prepare(&self, plan: &TopicPlan) -> Vec<FailedTopic> {
-        let mut failures: Vec<FailedTopic> = plan
+    async fn prepare(&self, plan: &TopicPlan) -> Vec<(String, Failure)> {
+        let mut failures: Vec<(String, Failure)> = plan
             .undecided
             .iter()
-            .map(|(topic, reason)| FailedTopic { topic: topic.clone(), reason: reason.clone() })
+            .map(|(topic, reason)| (topic.clone(), Failure::Lasting(reason.clone())))
             .collect();
         match topics::configs(&self.source, &self.config, &plan.create).await {
             Ok(configs) => {
                 failures.extend(topics::create(&self.target, &self.config, &plan.create, &configs).await);
             }
-            Err(reason) => failures.extend(
-                plan.create
-                    .iter()
-                    .map(|topic| FailedTopic { topic: topic.source_topic.clone(), reason: reason.clone() }),
-            ),
+            Err(why) => {
+                failures.extend(plan.create.iter().map(|topic| (topic.source_topic.clone(), why.clone())));
+            }
         }
         for topic in &plan.grow {
-            if let Err(reason) = topics::grow(&self.target, topic).await {
-                failures.push(FailedTopic { topic: topic.source_topic.clone(), reason });
+            if let Err(why) = topics::grow(&self.target, topic).await {
+                failures.push((topic.source_topic.clone(), why));
             }
         }
         failures
@@ -333,6 +339,10 @@ fn place(cluster: &ClusterClient, topic: &str, partition: i32) -> Option<Place> 
         leader_epoch: leader.epoch,
         lane: TAIL_LANE,
     })
+}
+
+fn is_passing((_, why): &(String, Failure)) -> bool {
+    matches!(why, Failure::Passing(_))
 }
 
 /// The source's high watermark of one partition, asked for until it answers.

@@ -63,8 +63,8 @@ pub(super) enum ShardInput {
     AskProducerId(oneshot::Sender<Option<i64>>),
     /// Target topics that partitions were copied to before.
     AskKnownTopics(oneshot::Sender<Vec<String>>),
-    /// The topics were listed; these could not be prepared.
-    Listed(Vec<FailedTopic>),
+    /// The topics were listed; these could not be prepared. Complete unless an answer was lost.
+    Listed { failed: Vec<FailedTopic>, complete: bool },
     /// Come to rest.
     Stop,
 }
@@ -218,9 +218,9 @@ impl Shard {
             // The asker is gone only when the flow ends.
             ShardInput::AskProducerId(answer) => drop(answer.send(self.identity.producer_id())),
             ShardInput::AskKnownTopics(answer) => drop(answer.send(self.known_topics())),
-            ShardInput::Listed(failed_topics) => {
-                self.totals.listed = true;
-                self.totals.failed_topics = failed_topics;
+            ShardInput::Listed { failed, complete } => {
+                self.totals.listed |= complete;
+                self.totals.failed_topics = failed;
             }
             ShardInput::Stop => {
                 self.stopping = true;

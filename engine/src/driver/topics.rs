@@ -11,15 +11,42 @@ use twinlog_protocol::message::types::{
 use crate::config::FlowConfig;
 use crate::error::Error;
 use crate::io::cluster::{ClusterClient, Target};
+use crate::io::error::CallError;
 use crate::machine::topic_sync::MirroredTopic;
 use crate::policy::{ConfigSource, TopicConfigEntry};
 use crate::state::STATE_TOPIC;
-use crate::status::FailedTopic;
 
 const TOPIC_RESOURCE: i8 = 2;
 const CREATE_TIMEOUT_MS: i32 = 30_000;
 /// Attempts to create a topic, each without one more config that the target does not take.
 const CONFIG_ATTEMPTS_MAX: usize = 20;
+
+/// Why a topic could not be prepared, in words.
+#[derive(Debug, Clone)]
+pub(super) enum Failure {
+    /// Nobody has said no: a request or its answer was lost, or the broker asks to try again.
+    Passing(String),
+    /// Somebody has to change something first.
+    Lasting(String),
+}
+
+impl Failure {
+    pub(super) fn reason(&self) -> &str {
+        match self {
+            Self::Passing(reason) | Self::Lasting(reason) => reason,
+        }
+    }
+
+    fn refused(code: ErrorCode, reason: String) -> Self {
+        if code.is_retriable() { Self::Passing(reason) } else { Self::Lasting(reason) }
+    }
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        if error.is_retriable() { Self::Passing(error.to_string()) } else { Self::Lasting(error.to_string()) }
+    }
+}
 
 /// A topic's configs, by source topic.
 pub(super) type Configs = HashMap<String, Vec<(String, String)>>;
@@ -27,12 +54,12 @@ pub(super) type Configs = HashMap<String, Vec<(String, String)>>;
 /// The configs that mirrors of these topics are created with.
 ///
 /// # Errors
-/// A sentence: the source does not answer.
+/// [`Failure`]: the source does not answer.
 pub(super) async fn configs(
     source: &ClusterClient,
     config: &FlowConfig,
     topics: &[MirroredTopic],
-) -> Result<Configs, String> {
+) -> Result<Configs, Failure> {
     if topics.is_empty() {
         return Ok(Configs::new());
     }
@@ -43,7 +70,7 @@ pub(super) async fn configs(
             .with_configuration_keys(None)
     });
     let request = DescribeConfigsRequest::default().with_resources(resources.collect());
-    let answer = source.call(Target::Any, &request).await.map_err(|error| error.to_string())?;
+    let answer = source.call(Target::Any, &request).await?;
     let mut configs = Configs::new();
     for result in &answer.results {
         if ErrorCode::check(result.error_code).is_err() {
@@ -60,7 +87,8 @@ pub(super) async fn configs(
                 sensitive: entry.is_sensitive,
             })
             .collect();
-        let chosen = config.topic_configs.for_creation(&entries).map_err(|error| error.to_string())?;
+        let chosen = config.topic_configs.for_creation(&entries);
+        let chosen = chosen.map_err(|error| Failure::Lasting(error.to_string()))?;
         configs.insert(result.resource_name.to_string(), chosen);
     }
     Ok(configs)
@@ -72,7 +100,7 @@ pub(super) async fn create(
     config: &FlowConfig,
     topics: &[MirroredTopic],
     configs: &Configs,
-) -> Vec<FailedTopic> {
+) -> Vec<(String, Failure)> {
     let brokers = target.metadata().brokers.len();
     let replicas = match config.replication_factor.decide(brokers) {
         Ok(decision) => {
@@ -81,19 +109,22 @@ pub(super) async fn create(
             }
             decision.replicas
         }
-        Err(error) => return topics.iter().map(|topic| failed(topic, error.to_string())).collect(),
+        Err(error) => {
+            let why = Failure::Lasting(error.to_string());
+            return topics.iter().map(|topic| (topic.source_topic.clone(), why.clone())).collect();
+        }
     };
     let mut failures = Vec::new();
     for topic in topics {
         let known = configs.get(&topic.source_topic);
-        let result =
-            match known {
-                Some(known) => {
-                    create_one(target, &topic.target_topic, topic.partitions, replicas, known.clone()).await
-                }
-                None => Err("the source does not tell the topic's configs (right DESCRIBE_CONFIGS missing?)"
-                    .to_owned()),
-            };
+        let result = match known {
+            Some(known) => {
+                create_one(target, &topic.target_topic, topic.partitions, replicas, known.clone()).await
+            }
+            None => Err(Failure::Lasting(
+                "the source does not tell the topic's configs (right DESCRIBE_CONFIGS missing?)".to_owned(),
+            )),
+        };
         match result {
             Ok(()) => {
                 let (source_topic, target_topic) = (&topic.source_topic, &topic.target_topic);
@@ -105,14 +136,10 @@ pub(super) async fn create(
                     "topic created"
                 );
             }
-            Err(reason) => failures.push(failed(topic, reason)),
+            Err(why) => failures.push((topic.source_topic.clone(), why)),
         }
     }
     failures
-}
-
-fn failed(topic: &MirroredTopic, reason: String) -> FailedTopic {
-    FailedTopic { topic: topic.source_topic.clone(), reason }
 }
 
 /// Creates a topic. A config that the target does not take is left out, with a warning, rather than the topic.
@@ -122,7 +149,7 @@ async fn create_one(
     partitions: i32,
     replicas: i16,
     mut configs: Vec<(String, String)>,
-) -> Result<(), String> {
+) -> Result<(), Failure> {
     for _ in 0..CONFIG_ATTEMPTS_MAX {
         let entries = configs.iter().map(|(key, value)| {
             create_topics_request::CreatableTopicConfig::default()
@@ -136,18 +163,21 @@ async fn create_one(
             .with_configs(entries.collect());
         let request =
             CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(CREATE_TIMEOUT_MS);
-        let answer = target.call(Target::Controller, &request).await.map_err(|error| error.to_string())?;
+        let answer = target.call(Target::Controller, &request).await?;
         let Some(result) = answer.topics.first() else {
-            return Err("the answer leaves the topic out".to_owned());
+            return Err(Failure::Lasting("the answer leaves the topic out".to_owned()));
         };
         let message = result.error_message.as_deref().unwrap_or_default();
         match ErrorCode::check(result.error_code) {
             Ok(()) | Err(ErrorCode::TopicAlreadyExists) => return Ok(()),
             Err(ErrorCode::InvalidConfig) if leave_out(name, &mut configs, message) => {}
-            Err(code) => return Err(format!("creating {name} is refused with {code}: {message}")),
+            Err(code) => {
+                let reason = format!("creating {name} is refused with {code}: {message}");
+                return Err(Failure::refused(code, reason));
+            }
         }
     }
-    Err(format!("creating {name} is refused: the target takes too few of its configs"))
+    Err(Failure::Lasting(format!("creating {name} is refused: the target takes too few of its configs")))
 }
 
 /// Leaves out the config that the target's refusal names, if it names one.
@@ -173,8 +203,8 @@ fn leave_out(topic: &str, configs: &mut Vec<(String, String)>, message: &str) ->
 /// Adds the partitions that a mirror lacks.
 ///
 /// # Errors
-/// A sentence: the target refuses.
-pub(super) async fn grow(target: &ClusterClient, topic: &MirroredTopic) -> Result<(), String> {
+/// [`Failure`]: the target refuses, or does not answer.
+pub(super) async fn grow(target: &ClusterClient, topic: &MirroredTopic) -> Result<(), Failure> {
     let name = &topic.target_topic;
     let wanted = create_partitions_request::CreatePartitionsTopic::default()
         .with_name(TopicName(StrBytes::from_string(name.clone())))
@@ -182,16 +212,18 @@ pub(super) async fn grow(target: &ClusterClient, topic: &MirroredTopic) -> Resul
         .with_assignments(None);
     let request =
         CreatePartitionsRequest::default().with_topics(vec![wanted]).with_timeout_ms(CREATE_TIMEOUT_MS);
-    let answer = target.call(Target::Controller, &request).await.map_err(|error| error.to_string())?;
+    let answer = target.call(Target::Controller, &request).await?;
     let Some(result) = answer.results.first() else {
-        return Err("the answer leaves the topic out".to_owned());
+        return Err(Failure::Lasting("the answer leaves the topic out".to_owned()));
     };
     match ErrorCode::check(result.error_code) {
         // Somebody else was faster.
         Ok(()) | Err(ErrorCode::InvalidPartitions) => Ok(()),
         Err(code) => {
             let message = result.error_message.as_deref().unwrap_or_default();
-            Err(format!("giving {name} {} partitions is refused with {code}: {message}", topic.partitions))
+            let partitions = topic.partitions;
+            let reason = format!("giving {name} {partitions} partitions is refused with {code}: {message}");
+            Err(Failure::refused(code, reason))
         }
     }
 }
@@ -230,8 +262,11 @@ pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConf
                 }
             }
             // A missing right does not pass by itself; a controller that moves does.
-            Err(reason) if reason.contains("AUTHORIZATION") => return Err(Error::Refused(reason)),
-            Err(reason) => {
+            Err(Failure::Lasting(reason)) if reason.contains("AUTHORIZATION") => {
+                return Err(Error::Refused(reason));
+            }
+            Err(why) => {
+                let reason = why.reason();
                 tracing::warn!(flow = config.name, "state topic not created yet, trying on: {reason}");
             }
         }
