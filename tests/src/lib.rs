@@ -6,6 +6,7 @@
 //!
 //! - `real_copy`: one copy from beginning to end between real clusters; a new kind of record or batch goes here.
 //! - `real_kills`: crashes, rivals, lost answers under live writing; a new way to interrupt twinlog goes here.
+//! - `real_lies`: answers that lie, of every kind; a new kind of answer or of lie goes here.
 //! - `real_target`: what a three-broker target does to a copy; a new trick of brokers goes here.
 //! - `real_topics`: making, naming, finding, leaving out topics; a new rule about topics or configs goes here.
 //! - `real_judge`: the harness itself: that the judge fails whatever is not equal, that nothing survives a test.
@@ -22,6 +23,7 @@
 pub mod capture_logs;
 pub mod deadline;
 pub mod judge;
+pub mod lies;
 pub mod places;
 pub mod process;
 pub mod proxy;

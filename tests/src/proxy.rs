@@ -23,6 +23,8 @@ use tokio::{
     time::sleep,
 };
 
+use crate::lies::{Lie, Lies};
+
 const PRODUCE: i16 = 0;
 
 /// One proxied broker.
@@ -55,6 +57,7 @@ struct Faults {
     hold_produce: watch::Sender<bool>,
     /// Counts the cuts: a connection ends when it changes.
     cut: watch::Sender<u64>,
+    lies: Lies,
 }
 
 impl Proxy {
@@ -71,6 +74,7 @@ impl Proxy {
             held: AtomicU64::new(0),
             hold_produce: watch::Sender::new(false),
             cut: watch::Sender::new(0),
+            lies: Lies::default(),
         });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let bootstrap: Vec<String> = routes.iter().map(|route| route.listen.clone()).collect();
@@ -116,6 +120,12 @@ impl Proxy {
     #[must_use]
     pub fn held_requests(&self) -> u64 {
         self.faults.held.load(Ordering::Relaxed)
+    }
+
+    /// The lies that it tells.
+    #[must_use]
+    pub fn lies(&self) -> &Lies {
+        &self.faults.lies
     }
 
     /// Closes every connection; new ones are taken.
@@ -198,6 +208,16 @@ async fn answers(
         let api_key = unanswered.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         if api_key == Some(PRODUCE) && swallows(faults) {
             return Ok(());
+        }
+        if let Some((answer, lie)) = api_key.and_then(|api_key| faults.lies.due(api_key)) {
+            let mut frame = Vec::new();
+            (&mut from).take(u64::from(length)).read_to_end(&mut frame).await?;
+            to.write_all(&faults.lies.tell(answer, lie, &frame)).await?;
+            if lie == Lie::Cut {
+                to.shutdown().await?;
+            }
+            // It is the client that has to end the connection.
+            return std::future::pending().await;
         }
         to.write_u32(length).await?;
         pass(&mut from, &mut to, u64::from(length)).await?;

@@ -3,6 +3,7 @@
 pub mod copy;
 pub mod kills;
 mod lab;
+pub mod lies;
 mod load;
 pub mod state;
 pub mod target;
@@ -20,7 +21,7 @@ use anyhow::{Context, Result};
 pub use lab::{Lab, LabSpec};
 pub use load::LiveLoad;
 
-use crate::places;
+use crate::{lies::Lie, places};
 
 /// How much of a scenario is run.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,12 @@ impl Scale {
     #[must_use]
     pub fn rounds(&self) -> u32 {
         (self.kills / 4).max(1)
+    }
+
+    /// In how many ways an answer of each kind lies: each in one in a small run, in all five in a run of twenty kills.
+    #[must_use]
+    pub fn lies_per_kind(&self) -> usize {
+        Lie::ALL.len().min(self.rounds() as usize)
     }
 
     /// The random moments of this run.
