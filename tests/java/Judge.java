@@ -59,11 +59,10 @@ public final class Judge {
             case "ready" -> Cluster.ready(admin(c), c.get("brokers").asInt());
             case "settled" -> Cluster.settled(admin(c), c.get("brokers").asInt());
             case "topics" -> Cluster.topics(admin(c), answer);
-            case "create_topic" -> Cluster.createTopic(admin(c), c);
+            case "create_topics" -> Cluster.createTopics(admin(c), c);
             case "delete_topic" -> Cluster.deleteTopic(admin(c), c.get("topic").asText());
             case "grow_topic" -> admin(c).createPartitions(
                 Map.of(c.get("topic").asText(), NewPartitions.increaseTo(c.get("partitions").asInt()))).all().get();
-            case "alter_configs" -> Cluster.alterConfigs(admin(c), c);
             case "configs" -> Cluster.configs(admin(c), c.get("topic").asText(), answer);
             case "describe" -> Cluster.describe(admin(c), c.get("topic").asText(), answer);
             case "offsets" -> Cluster.offsets(admin(c), c.get("topic").asText(), answer);
@@ -120,39 +119,33 @@ public final class Judge {
                 all.put(topic.name(), topic.partitions().size());
         }
 
-        static void createTopic(Admin admin, JsonNode c) throws Exception {
-            String name = c.get("topic").asText();
-            NewTopic topic;
-            if (c.hasNonNull("replicas")) {
-                Map<Integer, List<Integer>> replicas = new HashMap<>();
-                for (JsonNode partition : c.get("replicas")) {
-                    List<Integer> ids = new ArrayList<>();
-                    partition.forEach(id -> ids.add(id.asInt()));
-                    replicas.put(replicas.size(), ids);
-                }
-                topic = new NewTopic(name, replicas);
-            } else {
-                topic = new NewTopic(name, c.get("partitions").asInt(), (short) c.get("replication").asInt());
+        static void createTopics(Admin admin, JsonNode c) throws Exception {
+            List<NewTopic> topics = new ArrayList<>();
+            c.get("topics").forEach(topic -> topics.add(newTopic(topic, (short) c.get("replication").asInt())));
+            admin.createTopics(topics).all().get();
+            List<String> names = topics.stream().map(NewTopic::name).toList();
+            until("leaders of " + names, () -> admin.describeTopics(names).allTopicNames().get().values().stream()
+                .flatMap(topic -> topic.partitions().stream()).allMatch(p -> p.leader() != null));
+        }
+
+        static NewTopic newTopic(JsonNode c, short replication) {
+            Map<Integer, List<Integer>> replicas = new HashMap<>();
+            for (JsonNode partition : c.get("replicas")) {
+                List<Integer> ids = new ArrayList<>();
+                partition.forEach(id -> ids.add(id.asInt()));
+                replicas.put(replicas.size(), ids);
             }
             Map<String, String> configs = new HashMap<>();
             c.get("configs").fields().forEachRemaining(e -> configs.put(e.getKey(), e.getValue().asText()));
-            admin.createTopics(List.of(topic.configs(configs))).all().get();
-            until("topic " + name + " has leaders", () -> admin.describeTopics(List.of(name)).allTopicNames().get()
-                .get(name).partitions().stream().allMatch(p -> p.leader() != null));
+            NewTopic topic = replicas.isEmpty()
+                ? new NewTopic(c.get("name").asText(), c.get("partitions").asInt(), replication)
+                : new NewTopic(c.get("name").asText(), replicas);
+            return topic.configs(configs);
         }
 
         static void deleteTopic(Admin admin, String name) throws Exception {
             admin.deleteTopics(List.of(name)).all().get();
             until("topic " + name + " is gone", () -> !admin.listTopics().names().get().contains(name));
-        }
-
-        static void alterConfigs(Admin admin, JsonNode c) throws Exception {
-            List<AlterConfigOp> changes = new ArrayList<>();
-            c.get("configs").fields().forEachRemaining(e -> changes.add(e.getValue().isNull()
-                ? new AlterConfigOp(new ConfigEntry(e.getKey(), null), AlterConfigOp.OpType.DELETE)
-                : new AlterConfigOp(new ConfigEntry(e.getKey(), e.getValue().asText()), AlterConfigOp.OpType.SET)));
-            admin.incrementalAlterConfigs(Map.of(
-                new ConfigResource(ConfigResource.Type.TOPIC, c.get("topic").asText()), changes)).all().get();
         }
 
         /** The settings that somebody put on the topic: neither the broker's nor Kafka's defaults. */
@@ -503,8 +496,9 @@ public final class Judge {
             if (bytes != null) digest.update(bytes);
         }
 
+        /** Fetches wait for 10 ms only: questions about the next partition stand behind them on the same connection. */
         static KafkaConsumer<byte[], byte[]> consumer(String servers) {
-            return new KafkaConsumer<>(Map.of("bootstrap.servers", servers, "isolation.level", "read_uncommitted",
+            return new KafkaConsumer<>(Map.of("fetch.max.wait.ms", 10, "bootstrap.servers", servers, "isolation.level", "read_uncommitted",
                 "auto.offset.reset", "none", "max.partition.fetch.bytes", 16 << 20, "max.poll.records", 5000,
                 "enable.auto.commit", false, "allow.auto.create.topics", false, "reconnect.backoff.max.ms", 500),
                 new ByteArrayDeserializer(), new ByteArrayDeserializer());

@@ -33,7 +33,7 @@ impl Copies {
     }
 
     fn write(&mut self, topic: &str, parts: &[WriteRecords]) -> Result<()> {
-        self.judge.create_topic(&self.cluster, &NewTopic::new(topic, 1))?;
+        self.judge.create_topics(&self.cluster, &[NewTopic::new(topic, 1)])?;
         parts.iter().try_for_each(|part| {
             self.judge.write(&self.cluster, &WriteRecords { topic: topic.to_owned(), ..part.clone() })
         })

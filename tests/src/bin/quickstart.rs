@@ -43,7 +43,7 @@ fn show_the_main_job() -> Result<()> {
     println!(
         "[3/6] {RECORDS} records into topic orders of west: three partitions, lz4, some null keys and values, repeated headers"
     );
-    judge.create_topic(&west, &NewTopic::new("orders", 3))?;
+    judge.create_topics(&west, &[NewTopic::new("orders", 3)])?;
     let write = WriteRecords {
         codec: Codec::Lz4,
         nulls: Nulls::Some,

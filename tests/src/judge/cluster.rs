@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Judge;
 use crate::real::kafka::Cluster;
 
 /// A topic to be made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct NewTopic {
     name: String,
     partitions: u32,
-    replicas: Option<Vec<Vec<u16>>>,
+    replicas: Vec<Vec<u16>>,
     configs: BTreeMap<String, String>,
 }
 
@@ -22,13 +22,13 @@ impl NewTopic {
     /// A topic with as many replicas as the cluster has brokers.
     #[must_use]
     pub fn new(name: &str, partitions: u32) -> Self {
-        Self { name: name.to_owned(), partitions, replicas: None, configs: BTreeMap::new() }
+        Self { name: name.to_owned(), partitions, replicas: Vec::new(), configs: BTreeMap::new() }
     }
 
     /// Places the replicas by hand: for each partition the broker ids, its first leader first.
     #[must_use]
     pub fn placed(name: &str, replicas: Vec<Vec<u16>>) -> Self {
-        Self { replicas: Some(replicas), ..Self::new(name, 0) }
+        Self { replicas, ..Self::new(name, 0) }
     }
 
     /// Sets a topic config.
@@ -109,15 +109,14 @@ impl Judge {
         Ok(answer.topics)
     }
 
-    /// Makes a topic and waits until it has leaders.
+    /// Makes topics and waits until they have leaders.
     ///
     /// # Errors
     /// What the cluster answered.
-    pub fn create_topic(&mut self, cluster: &Cluster, topic: &NewTopic) -> Result<()> {
+    pub fn create_topics(&mut self, cluster: &Cluster, topics: &[NewTopic]) -> Result<()> {
+        let replication = cluster.spec().brokers;
         self.order(&json!({
-            "do": "create_topic", "bootstrap": cluster.bootstrap(), "topic": topic.name,
-            "partitions": topic.partitions, "replication": cluster.spec().brokers,
-            "replicas": topic.replicas, "configs": topic.configs,
+            "do": "create_topics", "bootstrap": cluster.bootstrap(), "topics": topics, "replication": replication,
         }))
     }
 
@@ -136,22 +135,6 @@ impl Judge {
     pub fn grow_topic(&mut self, cluster: &Cluster, topic: &str, partitions: u32) -> Result<()> {
         self.order(&json!({
             "do": "grow_topic", "bootstrap": cluster.bootstrap(), "topic": topic, "partitions": partitions,
-        }))
-    }
-
-    /// Sets (or with `None` removes) a config of a topic.
-    ///
-    /// # Errors
-    /// What the cluster answered.
-    pub fn set_config(
-        &mut self,
-        cluster: &Cluster,
-        topic: &str,
-        key: &str,
-        value: Option<&str>,
-    ) -> Result<()> {
-        self.order(&json!({
-            "do": "alter_configs", "bootstrap": cluster.bootstrap(), "topic": topic, "configs": {key: value},
         }))
     }
 

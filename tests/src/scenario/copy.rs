@@ -45,8 +45,8 @@ fn scenario(
 pub fn codecs(versions: (Version, Version)) -> Scenario {
     scenario(versions, "every codec, nulls, repeated headers", |lab, _| {
         let names = Codec::ALL.map(|codec| format!("codecs.{}", codec.name()));
+        lab.create(&names.each_ref().map(|name| NewTopic::new(name, 3)))?;
         for (name, codec) in names.iter().zip(Codec::ALL) {
-            lab.create(&[NewTopic::new(name, 3)])?;
             let base = WriteRecords { codec, headers: true, ..WriteRecords::new(name, 3, 3000) };
             let then = wall_clock_ms() - 3_600_000;
             let parts = [
@@ -120,9 +120,9 @@ pub fn transactions(versions: (Version, Version)) -> Scenario {
 pub fn log_start_inside_a_batch(versions: (Version, Version)) -> Scenario {
     scenario(versions, "a log start inside a batch", |lab, _| {
         let names = Codec::ALL.map(|codec| format!("start.{}", codec.name()));
+        lab.create(&names.each_ref().map(|name| NewTopic::new(name, 1)))?;
         let mut expected = 0;
         for (name, codec) in names.iter().zip(Codec::ALL) {
-            lab.create(&[NewTopic::new(name, 1)])?;
             let lingering =
                 WriteRecords { linger_ms: 200, codec, headers: true, ..WriteRecords::new(name, 1, 1000) };
             lab.judge.write(&lab.source, &WriteRecords { nulls: Nulls::Some, ..lingering })?;
@@ -148,13 +148,14 @@ pub fn log_start_inside_a_batch(versions: (Version, Version)) -> Scenario {
 pub fn fifty_topics(versions: (Version, Version)) -> Scenario {
     scenario(versions, "fifty topics", |lab, _| {
         let names: Vec<String> = (0..50).map(|number| format!("fifty.topic-{number}")).collect();
+        let partitions = |number: u32| 1 + number % 3;
+        let topics: Vec<NewTopic> =
+            names.iter().zip(0..).map(|(name, number)| NewTopic::new(name, partitions(number))).collect();
+        lab.create(&topics)?;
         let mut expected = 0;
         for (name, number) in names.iter().zip(0..) {
-            let (partitions, count) = (1 + number % 3, number % 5 * 20);
-            lab.create(&[NewTopic::new(name, partitions)])?;
-            if count > 0 {
-                lab.judge.write(&lab.source, &WriteRecords::new(name, partitions, count))?;
-            }
+            let count = number % 5 * 20;
+            lab.judge.write(&lab.source, &WriteRecords::new(name, partitions(number), count))?;
             expected += u64::from(count);
         }
         let flow = lab.flow("fifty\\..*");

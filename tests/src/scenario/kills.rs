@@ -81,6 +81,7 @@ pub fn answers_lost() -> Scenario {
         twinlog.stop()?;
         let dropped = lab.target.proxy()?.dropped_answers();
         ensure!(dropped >= 3, "only {dropped} answers were lost");
+        lab.target.proxy()?.drop_every_nth_produce_answer(0);
         let (verdict, acked) = load.finish(lab, scale)?;
         Ok(figures(verdict.records, acked).with("answers lost", dropped))
     })

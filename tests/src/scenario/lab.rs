@@ -118,7 +118,7 @@ impl Lab {
     /// # Errors
     /// What the cluster answered.
     pub fn create(&mut self, topics: &[NewTopic]) -> Result<()> {
-        topics.iter().try_for_each(|topic| self.judge.create_topic(&self.source, topic))
+        self.judge.create_topics(&self.source, topics)
     }
 
     /// Compares topics that have the same name on both sides.

@@ -109,7 +109,7 @@ pub fn topic_made_again() -> Scenario {
         })?;
         sleep_ms(500);
         lab.judge.delete_topic(&lab.target, victim)?;
-        lab.judge.create_topic(&lab.target, &NewTopic::new(victim, 4))?;
+        lab.judge.create_topics(&lab.target, &[NewTopic::new(victim, 4)])?;
         lab.target.proxy()?.hold_produce_requests(false);
         wait_until_held(&twinlog, victim)?;
         sleep_ms(scale.seconds * 200);
@@ -142,8 +142,9 @@ pub fn slow_replica() -> Scenario {
         let (slow, healthy) = ("replica.slow", "replica.healthy");
         lab.create(&[NewTopic::new(slow, 1), NewTopic::new(healthy, 4)])?;
         // One leader for all; the slow broker holds a replica of one topic only.
-        lab.judge.create_topic(&lab.target, &NewTopic::placed(slow, vec![vec![1, 3]]))?;
-        lab.judge.create_topic(&lab.target, &NewTopic::placed(healthy, vec![vec![1, 2]; 4]))?;
+        let placed =
+            [NewTopic::placed(slow, vec![vec![1, 3]]), NewTopic::placed(healthy, vec![vec![1, 2]; 4])];
+        lab.judge.create_topics(&lab.target, &placed)?;
         let live =
             |topic: &str, partitions| LiveTopic { topic: topic.to_owned(), partitions, codec: Codec::None };
         let writer = LiveWriter {
