@@ -124,8 +124,18 @@ public final class Judge {
             c.get("topics").forEach(topic -> topics.add(newTopic(topic, (short) c.get("replication").asInt())));
             admin.createTopics(topics).all().get();
             List<String> names = topics.stream().map(NewTopic::name).toList();
-            until("leaders of " + names, () -> admin.describeTopics(names).allTopicNames().get().values().stream()
-                .flatMap(topic -> topic.partitions().stream()).allMatch(p -> p.leader() != null));
+            // Metadata names a leader before that broker takes writes. A producer whose first batch is refused for it
+            // and whose second is taken never gets the first one in: OUT_OF_ORDER_SEQUENCE_NUMBER without end.
+            until("answers of the leaders of " + names, () -> {
+                Map<TopicPartition, OffsetSpec> latest = new HashMap<>();
+                for (TopicDescription topic : admin.describeTopics(names).allTopicNames().get().values())
+                    for (TopicPartitionInfo p : topic.partitions()) {
+                        if (p.leader() == null) return false;
+                        latest.put(new TopicPartition(topic.name(), p.partition()), OffsetSpec.latest());
+                    }
+                admin.listOffsets(latest).all().get();
+                return true;
+            });
         }
 
         static NewTopic newTopic(JsonNode c, short replication) {
@@ -274,7 +284,9 @@ public final class Judge {
             long id = c.path("first_id").asLong(0) + i;
             String nulls = c.path("nulls").asText("none"); // none, some, keys (all keys null)
             byte[] key = nulls.equals("keys") || (nulls.equals("some") && i % 3 == 0) ? null : bytes("key-" + id);
-            byte[] value = nulls.equals("some") && i % 7 == 0 ? null : value("id-" + id, id, c.path("value_bytes").asInt(100));
+            int size = c.path("value_bytes").asInt(100);
+            byte[] value = nulls.equals("some") && i % 7 == 0 ? null
+                : c.path("shape").asText("text").equals("json") ? json(id, size) : value("id-" + id, id, size);
             Long timestamp = c.hasNonNull("timestamp_ms") ? c.get("timestamp_ms").asLong() + i * c.path("timestamp_step_ms").asLong(1) : null;
             ProducerRecord<byte[], byte[]> record = new ProducerRecord<>(c.get("topic").asText(), partition, timestamp, key, value);
             if (c.path("headers").asBoolean(false) && i % 4 != 3) {
@@ -292,6 +304,26 @@ public final class Judge {
             for (int i = head.length; i < value.length; i++) value[i] = (byte) (' ' + (random.nextInt() >>> 26));
             return value;
         }
+
+        /** An event as services write them, of exactly `size` bytes (or a little more than 200 if that is more). */
+        static byte[] json(long id, int size) {
+            SplittableRandom random = new SplittableRandom(id);
+            StringBuilder text = new StringBuilder(size + 16);
+            text.append("{\"id\":\"id-").append(id)
+                .append("\",\"kind\":\"order.").append(WORDS[random.nextInt(WORDS.length)])
+                .append("\",\"customer\":\"").append(Long.toHexString(random.nextLong()))
+                .append("\",\"amount_cents\":").append(random.nextInt(1_000_000))
+                .append(",\"currency\":\"EUR\",\"created_at_ms\":").append(1_700_000_000_000L + id)
+                .append(",\"request\":\"").append(new UUID(random.nextLong(), random.nextLong()))
+                .append("\",\"note\":\"");
+            while (text.length() < size - 2) text.append(WORDS[random.nextInt(WORDS.length)]).append(' ');
+            text.setLength(Math.max(size, 202) - 2);
+            return bytes(text.append("\"}").toString());
+        }
+
+        static final String[] WORDS = ("accepted address batch bonus carrier change city code confirmed cost country date delayed "
+            + "delivered discount door express failed gift hold invoice item late list lost north open order paid parcel part "
+            + "price ready refund return sent shelf signed south stock street swap total tracked transit value week west zone").split(" ");
 
         static byte[] bytes(String text) {
             return text.getBytes(StandardCharsets.UTF_8);

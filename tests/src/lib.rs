@@ -20,6 +20,7 @@
 //! Each test on real clusters calls one function of [`scenario`] at a small [`scenario::Scale`]; the program `full`
 //! (`cargo run -p twinlog-tests --bin full -- --help`) calls the same functions with the figures that are claimed.
 
+pub mod bench;
 pub mod capture_logs;
 pub mod deadline;
 pub mod judge;

@@ -37,17 +37,24 @@ impl FlowFile {
     /// As [`FlowFile::identity`], but remote topics are named `src.topic`.
     #[must_use]
     pub fn default_policy(source: &Cluster, target: &Cluster, topics: &str) -> Self {
-        let file = Self { text: String::new() }
-            .with("clusters", "src, dst")
-            .with("src.bootstrap.servers", &source.proxied_bootstrap())
-            .with("dst.bootstrap.servers", &target.proxied_bootstrap())
-            .with("src->dst.enabled", "true")
-            .with("src->dst.topics", topics)
+        let file = Self::plain(("src", source), ("dst", target), topics)
             .with("refresh.topics.interval.seconds", "1");
         if target.spec().brokers < 3 {
             return file;
         }
         file.with("replication.factor", "3").with("offset.storage.replication.factor", "3")
+    }
+
+    /// A flow with nothing set that MM2 has a default for; clusters come with their aliases.
+    #[must_use]
+    pub fn plain(source: (&str, &Cluster), target: (&str, &Cluster), topics: &str) -> Self {
+        let ((from, source), (to, target)) = (source, target);
+        Self { text: String::new() }
+            .with("clusters", &format!("{from}, {to}"))
+            .with(&format!("{from}.bootstrap.servers"), &source.proxied_bootstrap())
+            .with(&format!("{to}.bootstrap.servers"), &target.proxied_bootstrap())
+            .with(&format!("{from}->{to}.enabled"), "true")
+            .with(&format!("{from}->{to}.topics"), topics)
     }
 
     /// Adds a line.

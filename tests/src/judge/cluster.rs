@@ -109,7 +109,7 @@ impl Judge {
         Ok(answer.topics)
     }
 
-    /// Makes topics and waits until they have leaders.
+    /// Makes topics and waits until their leaders answer.
     ///
     /// # Errors
     /// What the cluster answered.

@@ -15,7 +15,9 @@ use serde_json::Value;
 
 pub use cluster::{NewTopic, Offsets, PartitionState, ProducerState};
 pub use compare::{TopicPair, Verdict};
-pub use workload::{Codec, Latency, LiveTopic, LiveWriter, Nulls, TextRecord, Transactions, WriteRecords};
+pub use workload::{
+    Codec, Latency, LiveTopic, LiveWriter, Nulls, Shape, TextRecord, Transactions, WriteRecords,
+};
 
 use crate::{
     places,

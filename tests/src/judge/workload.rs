@@ -52,6 +52,16 @@ pub enum Nulls {
     Keys,
 }
 
+/// What values look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// Random letters, which compress to about three quarters.
+    Text,
+    /// An event as services write them, which compresses to less than half; at least 202 bytes.
+    Json,
+}
+
 /// A bounded write; every record carries its number in key and value.
 #[derive(Clone, Debug, Serialize)]
 pub struct WriteRecords {
@@ -67,6 +77,8 @@ pub struct WriteRecords {
     pub first_id: u64,
     /// Size of each value in bytes.
     pub value_bytes: u32,
+    /// Look of the values.
+    pub shape: Shape,
     /// Missing keys and values.
     pub nulls: Nulls,
     /// Whether three of four records carry headers: a repeated key, an empty value, a null value.
@@ -94,6 +106,7 @@ impl WriteRecords {
             codec: Codec::None,
             first_id: 0,
             value_bytes: 100,
+            shape: Shape::Text,
             nulls: Nulls::None,
             headers: false,
             timestamp_ms: None,

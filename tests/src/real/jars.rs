@@ -31,6 +31,16 @@ pub fn java(heap_mb: u32) -> Command {
     command
 }
 
+/// The command `java` with the options of Kafka's own start scripts (`kafka-run-class.sh`), for what is measured.
+#[must_use]
+pub fn java_as_kafka_runs_it(heap_mb: u32) -> Command {
+    let mut command = Command::new("java");
+    command.args(["-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]);
+    command.args(["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]);
+    command.args(["-XX:MaxInlineLevel=15", "-Djava.awt.headless=true"]).arg(format!("-Xmx{heap_mb}m"));
+    command
+}
+
 /// The folder with the jars of `version`.
 ///
 /// # Errors

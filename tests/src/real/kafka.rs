@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{
-    Version, jars,
+    Version, jars, log_dump,
     ports::Port,
     settings::{self, NodeAddresses},
 };
@@ -34,13 +34,23 @@ pub struct ClusterSpec {
     pub overrides: Vec<(String, String)>,
     /// Whether clients of [`Cluster::proxied_bootstrap`] reach the brokers through a [`Proxy`].
     pub proxied: bool,
+    /// Whether the brokers run with the JVM options and threads of Kafka's own scripts, or save start-up time.
+    pub measured: bool,
 }
 
 impl ClusterSpec {
     /// One broker, which is its own controller.
     #[must_use]
     pub fn single(version: Version) -> Self {
-        Self { version, brokers: 1, heap_mb: 256, overrides: Vec::new(), proxied: false }
+        Self { version, brokers: 1, heap_mb: 256, overrides: Vec::new(), proxied: false, measured: false }
+    }
+
+    /// One broker as Kafka's own scripts start it (1 GB of heap, default threads), for what is measured.
+    #[must_use]
+    pub fn measured(version: Version) -> Self {
+        Self { heap_mb: 1024, measured: true, ..Self::single(version) }
+            .with("num.network.threads", "3")
+            .with("num.io.threads", "8")
     }
 
     /// Three brokers; topics with three replicas need two of them in sync.
@@ -197,6 +207,34 @@ impl Cluster {
         Ok(node.with_context(|| format!("no broker {id}"))?.folder.join("data"))
     }
 
+    /// Size of a topic's segment files on broker `id`, in bytes.
+    ///
+    /// # Errors
+    /// When there is no such broker, or its folder cannot be read.
+    pub fn log_bytes(&self, id: u16, topic: &str) -> Result<u64> {
+        let files = log_dump::segments(self, id, topic)?;
+        files.iter().map(|(_, file)| Ok(fs::metadata(file)?.len())).sum()
+    }
+
+    /// fsync for every segment file of broker `id`, deleted topics' included.
+    ///
+    /// # Errors
+    /// When there is no such broker, or a file cannot be flushed; one that went away meanwhile is none.
+    pub fn flush(&self, id: u16) -> Result<()> {
+        for partition in fs::read_dir(self.data(id)?)? {
+            let Ok(files) = fs::read_dir(partition?.path()) else { continue };
+            for file in files {
+                let path = file?.path();
+                if path.extension().is_some_and(|extension| extension == "log" || extension == "deleted")
+                    && let Ok(file) = fs::File::open(&path)
+                {
+                    file.sync_all().with_context(|| format!("flush {}", path.display()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// SIGKILL for broker `id`.
     ///
     /// # Errors
@@ -253,10 +291,10 @@ impl Cluster {
     }
 
     fn launch(&mut self, id: u16) -> Result<()> {
-        let (version, heap_mb) = (self.spec.version, self.spec.heap_mb);
+        let ClusterSpec { version, heap_mb, measured, .. } = self.spec;
         let class_path = jars::class_path(version)?;
         let node = self.node(id)?;
-        let mut java = jars::java(heap_mb);
+        let mut java = if measured { jars::java_as_kafka_runs_it(heap_mb) } else { jars::java(heap_mb) };
         java.arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
             .arg("-Dorg.slf4j.simpleLogger.showDateTime=true");
         java.arg("-cp").arg(class_path).arg("kafka.Kafka").arg(node.folder.join("server.properties"));

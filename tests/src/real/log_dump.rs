@@ -64,7 +64,7 @@ pub fn dump_topic(cluster: &Cluster, id: u16, topic: &str) -> Result<BTreeMap<u3
 }
 
 /// The segment files of a topic in offset order, each with its partition.
-fn segments(cluster: &Cluster, id: u16, topic: &str) -> Result<Vec<(u32, PathBuf)>> {
+pub(super) fn segments(cluster: &Cluster, id: u16, topic: &str) -> Result<Vec<(u32, PathBuf)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(cluster.data(id)?)? {
         let folder = entry?.path();

@@ -3,6 +3,7 @@
 pub mod jars;
 pub mod kafka;
 pub mod log_dump;
+pub mod mirror_maker;
 pub mod ports;
 mod settings;
 
