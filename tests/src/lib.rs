@@ -8,6 +8,7 @@
 //! - `real_kills`: crashes, rivals, lost answers under live writing; a new way to interrupt twinlog goes here.
 //! - `real_lies`: answers that lie, of every kind; a new kind of answer or of lie goes here.
 //! - `real_target`: what a three-broker target does to a copy; a new trick of brokers goes here.
+//! - `real_identity`: rival machines without the rest of twinlog; a new way to send a batch at the wrong time goes here.
 //! - `real_topics`: making, naming, finding, leaving out topics; a new rule about topics or configs goes here.
 //! - `real_judge`: the harness itself: that the judge fails whatever is not equal, that nothing survives a test.
 //! - `protocol_golden`: frames captured from real brokers and clients decode, and encode to the same bytes; a frame of
@@ -23,6 +24,7 @@
 pub mod bench;
 pub mod capture_logs;
 pub mod deadline;
+pub mod identity;
 pub mod judge;
 pub mod lies;
 pub mod places;

@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use clap::{Parser, ValueEnum};
 use twinlog_tests::{
     deadline::now,
-    scenario::{Figures, Scale, Scenario, copy, kills, lies, run, state, target, topics},
+    scenario::{Figures, Scale, Scenario, copy, identity, kills, lies, run, state, target, topics},
 };
 
 #[derive(Parser)]
@@ -78,6 +78,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     all.extend(lies::all());
     all.extend(state::all());
     all.extend(target::all());
+    all.extend(identity::all());
     all
 }
 
