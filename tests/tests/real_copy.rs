@@ -1,4 +1,6 @@
 //! One copy between real clusters, whole: every codec, nulls, headers, 8 MB, transactions, trimmed starts, fifty topics.
+//!
+//! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
 use twinlog_tests::{
@@ -13,27 +15,27 @@ fn check(scenario: &Scenario) -> Result<()> {
 }
 
 #[test]
-fn every_codec_with_nulls_and_headers() -> Result<()> {
+fn newest_every_codec_with_nulls_and_headers() -> Result<()> {
     check(&copy::codecs(NEWEST))
 }
 
 #[test]
-fn records_of_8_mb() -> Result<()> {
+fn newest_records_of_8_mb() -> Result<()> {
     check(&copy::large_records(NEWEST))
 }
 
 #[test]
-fn transactions() -> Result<()> {
+fn newest_transactions() -> Result<()> {
     check(&copy::transactions(NEWEST))
 }
 
 #[test]
-fn log_start_inside_a_batch() -> Result<()> {
+fn newest_log_start_inside_a_batch() -> Result<()> {
     check(&copy::log_start_inside_a_batch(NEWEST))
 }
 
 #[test]
-fn fifty_topics() -> Result<()> {
+fn newest_fifty_topics() -> Result<()> {
     check(&copy::fifty_topics(NEWEST))
 }
 

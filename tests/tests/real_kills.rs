@@ -1,4 +1,6 @@
 //! Crashes of twinlog and brokers, rivals, lost answers, moving leaders, all under live writing: the log stays exact.
+//!
+//! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
 use twinlog_tests::scenario::{Scale, Scenario, kills, run, state};
@@ -13,12 +15,12 @@ fn twinlog_killed_at_random_moments() -> Result<()> {
 }
 
 #[test]
-fn two_twinlogs_from_the_first_start() -> Result<()> {
+fn rivals_from_the_first_start() -> Result<()> {
     check(&kills::two_from_the_first_start())
 }
 
 #[test]
-fn every_tenth_produce_answer_lost() -> Result<()> {
+fn produce_answers_lost_every_tenth_time() -> Result<()> {
     check(&kills::answers_lost())
 }
 

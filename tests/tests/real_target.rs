@@ -1,4 +1,6 @@
 //! What a three-broker target does to a copy: forgotten state, roll-back, a topic made again, a slow replica.
+//!
+//! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
 use twinlog_tests::scenario::{Scale, Scenario, run, target};

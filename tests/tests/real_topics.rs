@@ -1,4 +1,6 @@
 //! Topics on real clusters: growth and appearance while running, configs, names, what is left out.
+//!
+//! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
 use twinlog_tests::scenario::{Scale, Scenario, run, topics};
@@ -23,6 +25,6 @@ fn default_policy_names_and_cycles() -> Result<()> {
 }
 
 #[test]
-fn internal_topics_are_left_out() -> Result<()> {
+fn a_wide_pattern_leaves_internal_topics_out() -> Result<()> {
     check(&topics::internal_topics_left_out())
 }
