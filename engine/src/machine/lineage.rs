@@ -8,6 +8,8 @@
 //! # References
 //! `ProducerStateManager`, `ProducerAppendInfo` (broker): the compare-and-swap on (producer id, epoch, sequence).
 
+use std::cmp::Ordering;
+
 /// One producer epoch of one partition: from where to where it copies, and under which conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
@@ -44,63 +46,133 @@ impl Run {
     /// The run's line carried on to `number`.
     #[must_use]
     pub fn at(&self, number: u64) -> Self {
-        let records = number.cast_signed() - self.number.cast_signed();
+        let records = difference(number, self.number);
         Self { number, upstream: self.upstream + records, downstream: self.downstream + records }
     }
 }
 
-/// A generation with its runs, ordered by number; the first one covers number 0 or all that is still asked for.
+/// From this number on offsets rise by one per record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Line {
+    number: u64,
+    offset: i64,
+}
+
+impl Line {
+    fn at(self, number: u64) -> i64 {
+        self.offset + difference(number, self.number)
+    }
+}
+
+fn difference(number: u64, from: u64) -> i64 {
+    number.cast_signed() - from.cast_signed()
+}
+
+/// The line that covers `number`. Nobody asks below the first one: forgetting keeps what covers the last acknowledged.
+fn covering(lines: &[Line], number: u64) -> Line {
+    let after = lines.partition_point(|line| line.number <= number);
+    lines[after.saturating_sub(1)]
+}
+
+/// A generation with its runs, as far back as anybody asks.
+///
+/// The two sides are told by different sources: upstream offsets by stored runs alone, downstream offsets by everything
+/// that was acknowledged or expected. Since a log only grows, each of the latter is a lower bound, and the highest one
+/// counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lineage {
     /// The generation.
     pub generation: Generation,
-    runs: Vec<Run>,
+    upstream: Vec<Line>,
+    downstream: Vec<Line>,
+    /// A stored run told the upstream offset of record 0; before, it is only where that record is looked for.
+    begun: bool,
+    reached: u64,
 }
 
 impl Lineage {
     /// A generation in which nothing has been copied yet.
     #[must_use]
     pub fn new(generation: Generation) -> Self {
-        let first =
-            Run { number: 0, upstream: generation.upstream_start, downstream: generation.downstream_start };
-        Self { generation, runs: vec![first] }
-    }
-
-    /// Where record `number` comes from and goes to, by the last run at or before it.
-    #[must_use]
-    pub fn at(&self, number: u64) -> Run {
-        let after = self.runs.partition_point(|run| run.number <= number);
-        // Nobody asks below the first run: `forget_before` keeps the run that covers the last acknowledged number.
-        self.runs[after.saturating_sub(1)].at(number)
-    }
-
-    /// Takes a run up. Of two runs of one number the first one tells the upstream offset (L1: it may have been acted
-    /// on), the later one the downstream offset.
-    pub fn add(&mut self, run: Run) {
-        let place = self.runs.partition_point(|known| known.number < run.number);
-        match self.runs.get_mut(place) {
-            Some(known) if known.number == run.number => known.downstream = run.downstream,
-            _ => self.runs.insert(place, run),
+        let line = |offset| vec![Line { number: 0, offset }];
+        Self {
+            generation,
+            upstream: line(generation.upstream_start),
+            downstream: line(generation.downstream_start),
+            begun: false,
+            reached: 0,
         }
     }
 
-    /// Others have appended before record `number`: it and everything after it lie `offsets` further downstream.
-    pub fn shift_from(&mut self, number: u64, offsets: i64) {
-        let moved = self.at(number);
-        self.runs.iter_mut().filter(|run| run.number > number).for_each(|run| run.downstream += offsets);
-        self.add(Run { downstream: moved.downstream + offsets, ..moved });
+    /// Where record `number` comes from and goes to.
+    #[must_use]
+    pub fn at(&self, number: u64) -> Run {
+        let upstream = covering(&self.upstream, number).at(number);
+        let downstream = covering(&self.downstream, number).at(number);
+        Run { number, upstream, downstream }
+    }
+
+    /// Takes a stored run up. Of two runs of one number the first one tells the upstream offset (L1: it may have been
+    /// acted on).
+    pub fn add(&mut self, run: Run) {
+        let line = Line { number: run.number, offset: run.upstream };
+        if run.number == 0 && !self.begun {
+            self.begun = true;
+            self.upstream[0] = line;
+        } else {
+            let place = self.upstream.partition_point(|known| known.number < run.number);
+            if self.upstream.get(place).is_none_or(|known| known.number != run.number) {
+                self.upstream.insert(place, line);
+            }
+        }
+        self.raise(run);
+    }
+
+    /// Whether stored runs before and after it leave no other place for `run.number` than `run.upstream`.
+    #[must_use]
+    pub fn tells(&self, run: Run) -> bool {
+        let last = self.upstream.last().map_or(0, |line| line.number);
+        self.begun && run.number <= last && self.at(run.number).upstream == run.upstream
+    }
+
+    /// Whether a stored run gives `run.number` to another record, or a later number to an earlier one (L1, L3).
+    #[must_use]
+    pub fn contradicts(&self, run: Run) -> bool {
+        let is_stored = |line: &&Line| line.number > 0 || self.begun;
+        self.upstream.iter().filter(is_stored).any(|line| match line.number.cmp(&run.number) {
+            Ordering::Less => false,
+            Ordering::Equal => line.offset != run.upstream,
+            Ordering::Greater => line.offset < run.at(line.number).upstream,
+        })
+    }
+
+    /// Record `run.number` lies at or after `run.downstream`, and so does, by its distance, everything behind it.
+    pub fn raise(&mut self, run: Run) {
+        self.reached = self.reached.max(run.number);
+        let line = Line { number: run.number, offset: run.downstream };
+        if line.offset <= covering(&self.downstream, line.number).at(line.number) {
+            return;
+        }
+        self.downstream.retain(|known| known.number < line.number || known.offset > line.at(known.number));
+        let place = self.downstream.partition_point(|known| known.number < line.number);
+        self.downstream.insert(place, line);
     }
 
     /// Drops the runs that end before `number`.
     pub fn forget_before(&mut self, number: u64) {
-        let after = self.runs.partition_point(|run| run.number <= number);
-        self.runs.drain(..after.saturating_sub(1));
+        self.reached = self.reached.max(number);
+        // A stored run of record 0 comes too late to be looked at from here on.
+        self.begun |= number > 0;
+        for lines in [&mut self.upstream, &mut self.downstream] {
+            let after = lines.partition_point(|line| line.number <= number);
+            lines.drain(..after.saturating_sub(1));
+        }
     }
 
-    /// The runs kept.
+    /// The highest number that anybody has named: a sequence's number is near it.
     #[must_use]
-    pub fn runs(&self) -> &[Run] {
-        &self.runs
+    pub fn reached(&self) -> u64 {
+        self.reached
     }
 }
 
@@ -138,8 +210,7 @@ mod tests {
     fn forgetting_keeps_the_run_that_covers_the_number() {
         let mut lineage = lineage();
         lineage.forget_before(11);
-        assert_eq!(lineage.runs().len(), 2);
-        assert_eq!(lineage.at(11).upstream, 116);
+        assert_eq!(lineage.at(11), Run { number: 11, upstream: 116, downstream: 31 });
         lineage.forget_before(u64::MAX >> 1);
         assert_eq!(lineage.at(15).downstream, 43);
     }
@@ -148,18 +219,41 @@ mod tests {
     fn the_first_word_on_an_upstream_offset_counts() {
         let mut lineage = lineage();
         lineage.add(Run { number: 10, upstream: 999, downstream: 33 });
-        assert_eq!(
-            (lineage.runs().len(), lineage.at(10)),
-            (3, Run { number: 10, upstream: 115, downstream: 33 })
-        );
+        assert_eq!(lineage.at(10), Run { number: 10, upstream: 115, downstream: 33 });
     }
 
     #[test]
-    fn foreign_records_shift_all_that_comes_after_them() {
+    fn a_hole_where_the_copy_began_is_a_run_like_any_other() {
+        let mut lineage = Lineage::new(lineage().generation);
+        lineage.add(Run { number: 0, upstream: 107, downstream: 20 });
+        assert_eq!(lineage.at(2), Run { number: 2, upstream: 109, downstream: 22 });
+        lineage.add(Run { number: 0, upstream: 108, downstream: 20 });
+        assert_eq!(lineage.at(2).upstream, 109, "the first stored one counts");
+    }
+
+    #[test]
+    fn what_was_acknowledged_says_nothing_about_the_next_upstream_offset() {
         let mut lineage = lineage();
-        lineage.shift_from(5, 7);
-        for (number, downstream) in [(4, 24), (5, 32), (10, 37), (12, 47)] {
+        // Others appended before record 14; then a hole was found before it.
+        lineage.raise(Run { number: 14, upstream: 119, downstream: 45 });
+        lineage.add(Run { number: 14, upstream: 130, downstream: 45 });
+        assert_eq!(lineage.at(15), Run { number: 15, upstream: 131, downstream: 46 });
+    }
+
+    #[test]
+    fn foreign_records_move_all_that_comes_after_them() {
+        let mut lineage = lineage();
+        lineage.raise(Run { number: 5, upstream: 105, downstream: 32 });
+        for (number, downstream) in [(4, 24), (5, 32), (10, 37), (12, 40)] {
             assert_eq!(lineage.at(number).downstream, downstream);
         }
+    }
+
+    #[test]
+    fn an_expectation_from_before_does_not_move_anything_back() {
+        let mut lineage = lineage();
+        lineage.raise(Run { number: 13, upstream: 118, downstream: 50 });
+        lineage.add(Run { number: 14, upstream: 119, downstream: 42 });
+        assert_eq!(lineage.at(14).downstream, 51);
     }
 }

@@ -77,8 +77,8 @@ impl PartitionRecord {
         }
         let mark = self.mark.take();
         if let Some(mut former) = self.current.replace(Lineage::new(generation)) {
-            // The mark as last run: a late batch of this generation is looked for near it.
-            mark.into_iter().for_each(|mark| former.add(mark));
+            // A late batch of this generation is looked for near its mark.
+            mark.into_iter().for_each(|mark| former.raise(mark));
             self.former.push(former);
         }
         if self.former.len() > FORMER_MAX {
@@ -90,9 +90,7 @@ impl PartitionRecord {
     pub fn advance(&mut self, mark: Run) {
         let Some(lineage) = &mut self.current else { return };
         if self.mark.is_none_or(|known| known.number < mark.number) {
-            if lineage.at(mark.number).downstream != mark.downstream {
-                lineage.add(mark);
-            }
+            lineage.raise(mark);
             lineage.forget_before(mark.number);
             self.mark = Some(mark);
         }
@@ -102,11 +100,6 @@ impl PartitionRecord {
     #[must_use]
     pub fn current(&self) -> Option<&Lineage> {
         self.current.as_ref()
-    }
-
-    /// The newest generation, to add runs that are about to be stored.
-    pub fn current_mut(&mut self) -> Option<&mut Lineage> {
-        self.current.as_mut()
     }
 
     /// The next record to come, once anything of the current generation was acknowledged.

@@ -6,6 +6,7 @@
 //! - R1: two of {last sequence, headers of our batches, log end} agree before anything is sent.
 //! - R2: where the producer state is absent the copy goes on in a new epoch, stored before its first batch.
 //! - R3: an instance whose options, clusters or topics differ from the stored generation's never uses it.
+//! - R4: nothing is decided, and nothing held, on a record that may be older than what the state topic says.
 
 use super::hold::{HoldReason, Side};
 use super::line_up::{LastBatch, LinedUp};
@@ -98,6 +99,10 @@ pub fn decide(
     tail: Option<&Tail>,
     state_is_current: bool,
 ) -> Decision {
+    if !state_is_current {
+        // Somebody may have stored a newer generation, or runs beyond our mark.
+        return Decision::ReadState;
+    }
     let Some(lineage) = record.current() else {
         let opening = Opening { producer_epoch: None, upstream_start: None, downstream_start: found.log_end };
         return Decision::Open(opening);
@@ -109,19 +114,20 @@ pub fn decide(
     let resume = Resume { record, log_end: found.log_end, tail };
     match found.last_batch {
         Some(last) if last.producer_epoch > generation.producer_epoch => {
-            if state_is_current {
-                let (broker, stored) = (last.producer_epoch, generation.producer_epoch);
-                Decision::Hold(HoldReason::UnknownEpoch { broker, stored })
-            } else {
-                Decision::ReadState
-            }
+            let (broker, stored) = (last.producer_epoch, generation.producer_epoch);
+            Decision::Hold(HoldReason::UnknownEpoch { broker, stored })
         }
         Some(last) if last.producer_epoch == generation.producer_epoch && last.last_sequence >= 0 => {
-            // What another instance appended beyond our mark has its runs in the state topic.
-            if state_is_current { resume.by_state(last) } else { Decision::ReadState }
+            resume.by_state(last)
         }
         _ => resume.by_log(),
     }
+}
+
+/// Goes on at `position` in a new generation: the source no longer has the records that the current one has numbered.
+#[must_use]
+pub fn reopen(record: &PartitionRecord, position: Run) -> Decision {
+    Resume { record, log_end: position.downstream, tail: None }.open_at(position.upstream)
 }
 
 /// What forbids the use of the stored generation.
@@ -172,23 +178,42 @@ impl Resume<'_> {
         // Others append to this topic too: the log end says nothing, the headers must.
         match self.tail {
             None => Decision::ReadTail { from: floor.downstream },
-            Some(tail) if tail.last.is_some_and(|found| found.batch == last) => {
+            Some(tail) if self.headers_agree(tail, last, next) => {
                 Decision::Go { position: Run { downstream: self.log_end, ..expected }, fresh: false }
             }
             Some(tail) => ambiguous(format!(
-                "the broker's last sequence is {}, the log end {} where {} was expected, and the last header of ours \
-                 from downstream offset {} on is {:?}",
-                last.last_sequence, self.log_end, expected.downstream, tail.from, tail.last
+                "the broker's last sequence is {}, record {}, the log end {} where {} was expected; after record {} \
+                 there are {} records of ours from downstream offset {} on, the last header is {:?}",
+                last.last_sequence,
+                next - 1,
+                self.log_end,
+                expected.downstream,
+                floor.number,
+                tail.records,
+                tail.from,
+                tail.last
             )),
+        }
+    }
+
+    /// Whether the headers of our batches lead to `last` and record `next`.
+    fn headers_agree(&self, tail: &Tail, last: LastBatch, next: u64) -> bool {
+        let floor = self.floor();
+        match tail.last {
+            // A batch that was refused while the broker had no state leaves a hole in the count.
+            Some(found) => {
+                found.batch == last && (tail.from > floor.downstream || floor.number + tail.records == next)
+            }
+            // Only others have appended since what was acknowledged.
+            None => next == floor.number,
         }
     }
 
     /// The leader does not know our epoch: the log decides, and the copy goes on in a new epoch.
     fn by_log(&self) -> Decision {
-        let generation = &self.record.current().expect("checked by the caller").generation;
         let floor = self.floor();
-        if self.record.mark().is_none() && self.log_end == generation.downstream_start {
-            // Nothing was appended since the generation was stored: its epoch is unused.
+        if self.record.mark().is_none() && self.log_end == floor.downstream {
+            // Nothing was appended since the generation, or its first run, was stored: its epoch is unused.
             return Decision::Go { position: floor, fresh: true };
         }
         let Some(tail) = self.tail else {
@@ -223,7 +248,7 @@ impl Resume<'_> {
         let floor = self.floor();
         let current = self.record.current().expect("checked by the caller").generation.producer_epoch;
         let same = found.batch.producer_epoch == current;
-        let near = if same { floor.number } else { lineage.runs().last().map_or(0, |run| run.number) };
+        let near = if same { floor.number } else { lineage.reached() };
         let next = number_of(lineage.generation.first_sequence, found.batch.last_sequence, near) + 1;
         // Headers and log must tell the same count: a stretch with a hole in it is not ours to explain.
         if same && tail.from <= floor.downstream && floor.number + tail.records != next {
@@ -253,3 +278,6 @@ impl Resume<'_> {
 fn ambiguous(why: String) -> Decision {
     Decision::Hold(HoldReason::Ambiguous { why })
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,9 @@
 //! - T3: a job that opens a generation or writes runs fails when another instance's entry about the same partition came
 //!   out between its enqueueing and its own entry.
 //! - T4: one append is under way at a time, and after any answer but success the state topic is lined up first.
+//! - T5: a refresh is done only after an append of ours, sent after it was asked for, was read back. A leader that was
+//!   replaced and has not heard of it answers a line-up with an end that is too early, but it cannot take an append.
+//!   Only before the flow has a producer id a line-up has to do; what it misses is found by the first append.
 //!
 //! # References
 //! `design-review` C6: two first starts, and a zombie's late write.
@@ -72,9 +75,30 @@ pub struct LogRead {
 pub type JobId = u64;
 
 #[derive(Debug)]
-enum Job {
-    Append { id: JobId, entry: StateEntry, outrun: bool },
-    Refresh { id: JobId },
+struct Job {
+    id: JobId,
+    kind: JobKind,
+    /// Part of the append that is under way, or of the line-up where there is no producer id yet.
+    under_way: bool,
+}
+
+#[derive(Debug)]
+enum JobKind {
+    Append { entry: StateEntry, outrun: bool },
+    Refresh,
+}
+
+impl Job {
+    fn entry(&self) -> Option<&StateEntry> {
+        match &self.kind {
+            JobKind::Append { entry, .. } => Some(entry),
+            JobKind::Refresh => None,
+        }
+    }
+
+    fn is_outrun(&self) -> bool {
+        matches!(self.kind, JobKind::Append { outrun: true, .. })
+    }
 }
 
 #[derive(Debug)]
@@ -85,13 +109,11 @@ enum Phase {
     },
     LiningUp {
         machine: LineUp,
-        refreshes: usize,
     },
     /// After a line-up: everything below `to` is read.
     CatchingUp {
         to: i64,
         found: Option<LastBatch>,
-        refreshes: usize,
     },
     Appending {
         count: usize,
@@ -139,32 +161,37 @@ impl StateLog {
 
     /// Writes under this producer id from now on.
     pub fn handle_producer_id(&mut self, now: Now, producer_id: i64) {
-        if self.producer_id != Some(producer_id) {
-            self.producer_id = Some(producer_id);
-            self.lined_up = false;
-            self.heartbeat_at = now + HEARTBEAT_EVERY;
+        if self.producer_id == Some(producer_id) {
+            return;
+        }
+        self.producer_id = Some(producer_id);
+        self.lined_up = false;
+        self.heartbeat_at = now + HEARTBEAT_EVERY;
+        if matches!(self.phase, Phase::LiningUp { .. } | Phase::CatchingUp { .. }) {
+            // What was asked about the former id says nothing about this one.
+            self.phase = Phase::Idle { not_before: now };
         }
     }
 
     /// Appends an entry. The job is done when [`StateLog::poll_done`] names it. Progress that waits already is replaced by
-    /// newer progress of the same partition, so that a state topic out of reach does not pile it up.
+    /// newer progress of the same generation, so that a state topic out of reach does not pile it up.
     pub fn append(&mut self, id: JobId, entry: StateEntry) {
-        if let Some(partition) = progressing(&entry) {
-            let waiting = self.jobs.iter_mut().rev().find_map(|job| match job {
-                Job::Append { id, entry, .. } if progressing(entry) == Some(partition) => Some((id, entry)),
-                _ => None,
-            });
-            if let Some((known_id, known_entry)) = waiting {
-                (*known_id, *known_entry) = (id, entry);
+        if let Some(generation) = progressing(&entry) {
+            let is_older =
+                |job: &&mut Job| !job.under_way && job.entry().and_then(progressing) == Some(generation);
+            if let Some(job) = self.jobs.iter_mut().rev().find(is_older) {
+                job.id = id;
+                job.kind = JobKind::Append { entry, outrun: false };
                 return;
             }
         }
-        self.jobs.push_back(Job::Append { id, entry, outrun: false });
+        let kind = JobKind::Append { entry, outrun: false };
+        self.jobs.push_back(Job { id, kind, under_way: false });
     }
 
     /// Reads to the end as it is now or later.
     pub fn refresh(&mut self, id: JobId) {
-        self.jobs.push_back(Job::Refresh { id });
+        self.jobs.push_back(Job { id, kind: JobKind::Refresh, under_way: false });
     }
 
     /// The next thing to do.
@@ -175,7 +202,7 @@ impl StateLog {
         self.start_if_idle(now);
         let command = match &mut self.phase {
             Phase::Idle { .. } => None,
-            Phase::LiningUp { machine, .. } => {
+            Phase::LiningUp { machine } => {
                 let question = machine.poll_question(now)?;
                 Some(LogCommand::Ask { question, producer_id: self.producer_id })
             }
@@ -190,21 +217,35 @@ impl StateLog {
 
     fn start_if_idle(&mut self, now: Now) {
         let Phase::Idle { not_before } = self.phase else { return };
-        if now < not_before {
+        let heartbeat_is_due = now >= self.heartbeat_at && self.jobs.is_empty();
+        if now < not_before || !(heartbeat_is_due || self.has_work()) {
             return;
         }
-        if now >= self.heartbeat_at && self.jobs.is_empty() {
-            self.jobs.push_back(Job::Append { id: JobId::MAX, entry: StateEntry::Heartbeat, outrun: false });
-        }
-        if self.jobs.is_empty() {
+        if !self.lined_up || self.producer_id.is_none() {
+            self.jobs.iter_mut().for_each(|job| job.under_way = self.producer_id.is_none());
+            self.phase = Phase::LiningUp { machine: LineUp::new() };
             return;
         }
-        let refreshes = self.jobs.iter().filter(|job| matches!(job, Job::Refresh { .. })).count();
-        if refreshes > 0 || !self.lined_up {
-            self.phase = Phase::LiningUp { machine: LineUp::new(), refreshes };
-        } else if self.producer_id.is_some() {
-            self.phase = Phase::Appending { count: self.jobs.len().min(APPEND_ENTRIES_MAX) };
+        if self.jobs.iter().all(|job| job.entry().is_none()) {
+            self.append(JobId::MAX, StateEntry::Heartbeat);
         }
+        self.phase = Phase::Appending { count: self.choose_jobs() };
+    }
+
+    /// Whether there is something to do that can be done: appends wait for a producer id.
+    fn has_work(&self) -> bool {
+        self.jobs.iter().any(|job| self.producer_id.is_some() || job.entry().is_none())
+    }
+
+    /// Marks the jobs of the next append, and gives the number of its entries.
+    fn choose_jobs(&mut self) -> usize {
+        let mut count = 0;
+        for job in &mut self.jobs {
+            let is_append = job.entry().is_some();
+            job.under_way = !is_append || count < APPEND_ENTRIES_MAX;
+            count += usize::from(is_append && job.under_way);
+        }
+        count
     }
 
     fn append_command(&self) -> LogCommand {
@@ -215,22 +256,14 @@ impl StateLog {
                 (last.producer_epoch, sequence_of(0, (i64::from(last.last_sequence) + 1).unsigned_abs()))
             }
         };
-        let entries = self.jobs.iter().filter_map(|job| match job {
-            Job::Append { entry, .. } => Some(entry.clone()),
-            Job::Refresh { .. } => None,
-        });
-        LogCommand::Append {
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            entries: entries.take(APPEND_ENTRIES_MAX).collect(),
-        }
+        let entries = self.jobs.iter().filter(|job| job.under_way).filter_map(Job::entry).cloned().collect();
+        LogCommand::Append { producer_id, producer_epoch, base_sequence, entries }
     }
 
     /// The answer to [`Question::LogEnd`] or [`Question::HighWatermark`].
     pub fn handle_offset(&mut self, now: Now, question: Question, offset: i64) {
         self.asked = false;
-        let Phase::LiningUp { machine, .. } = &mut self.phase else { return };
+        let Phase::LiningUp { machine } = &mut self.phase else { return };
         match question {
             Question::LogEnd => machine.handle_log_end(offset),
             Question::HighWatermark => machine.handle_high_watermark(now, offset),
@@ -241,11 +274,10 @@ impl StateLog {
     /// The answer to [`Question::LastBatch`].
     pub fn handle_last_batch(&mut self, now: Now, last_batch: Option<LastBatch>) {
         self.asked = false;
-        let Phase::LiningUp { machine, refreshes } = &mut self.phase else { return };
+        let Phase::LiningUp { machine } = &mut self.phase else { return };
         machine.handle_last_batch(now, last_batch);
         if let Some(found) = machine.outcome() {
-            let refreshes = *refreshes;
-            self.phase = Phase::CatchingUp { to: found.log_end, found: found.last_batch, refreshes };
+            self.phase = Phase::CatchingUp { to: found.log_end, found: found.last_batch };
             self.end_catching_up(now);
         }
     }
@@ -261,8 +293,12 @@ impl StateLog {
         }
         match self.phase {
             Phase::CatchingUp { .. } => self.end_catching_up(now),
-            // Jobs whose entry is not there by now were told another instance's success: they go again after it.
             Phase::ReadingBack { to } if self.read_to >= to => {
+                // Jobs whose entry is not there by now were told another instance's success: they go again after it.
+                let is_there = !self.jobs.iter().any(|job| job.under_way && job.entry().is_some());
+                if is_there {
+                    self.finish(|job| (job.under_way && job.entry().is_none()).then_some(true));
+                }
                 self.fail_outrun();
                 self.phase = Phase::Idle { not_before: now };
             }
@@ -273,65 +309,56 @@ impl StateLog {
     /// Finishes our own jobs and fails those that an entry has outrun.
     fn note(&mut self, stored: &Stored) {
         if stored.instance == self.instance {
-            let place = self
-                .jobs
-                .iter()
-                .position(|job| matches!(job, Job::Append { entry, .. } if *entry == stored.entry));
-            if let Some(Job::Append { id, outrun, .. }) = place.and_then(|place| self.jobs.remove(place)) {
-                self.done.push_back((id, !outrun));
+            let place = self.jobs.iter().position(|job| job.entry() == Some(&stored.entry));
+            if let Some(job) = place.and_then(|place| self.jobs.remove(place)) {
+                self.done.push_back((job.id, !job.is_outrun()));
             }
             return;
         }
         let Some(other) = decided(&stored.entry) else { return };
         for job in &mut self.jobs {
-            if let Job::Append { entry, outrun, .. } = job {
+            if let JobKind::Append { entry, outrun } = &mut job.kind {
                 *outrun |= decided(entry) == Some(other);
             }
         }
     }
 
     fn end_catching_up(&mut self, now: Now) {
-        let Phase::CatchingUp { to, found, refreshes } = self.phase else { return };
+        let Phase::CatchingUp { to, found } = self.phase else { return };
         if self.read_to < to {
             return;
         }
-        if let Some(producer_id) = self.producer_id {
-            let last = self.last_batches.get(&producer_id).copied();
-            // The broker has forgotten us: a new epoch, or a zombie's next sequence would be taken.
-            let forgotten = last.map(|last| LastBatch {
-                producer_epoch: last.producer_epoch.checked_add(1).unwrap_or(0),
-                last_sequence: -1,
-            });
-            self.last_batches.extend(found.or(forgotten).map(|last| (producer_id, last)));
+        match self.producer_id {
+            Some(producer_id) => {
+                let last = self.last_batches.get(&producer_id).copied();
+                // The broker has forgotten us: a new epoch, or a zombie's next sequence would be taken.
+                let forgotten = last.map(|last| LastBatch {
+                    producer_epoch: last.producer_epoch.checked_add(1).unwrap_or(0),
+                    last_sequence: -1,
+                });
+                self.last_batches.extend(found.or(forgotten).map(|last| (producer_id, last)));
+                self.lined_up = true;
+            }
+            None => self.finish(|job| (job.under_way && job.entry().is_none()).then_some(true)),
         }
-        self.lined_up = true;
-        self.finish_refreshes(refreshes);
         self.fail_outrun();
         self.phase = Phase::Idle { not_before: now };
     }
 
-    fn finish_refreshes(&mut self, refreshes: usize) {
-        let mut left = refreshes;
-        let done = &mut self.done;
-        self.jobs.retain(|job| match job {
-            Job::Refresh { id } if left > 0 => {
-                left -= 1;
-                done.push_back((*id, true));
-                false
-            }
-            _ => true,
-        });
-    }
-
     /// Jobs that were outrun before their entry was written need not be written.
     fn fail_outrun(&mut self) {
+        self.finish(|job| job.is_outrun().then_some(false));
+    }
+
+    /// Ends the jobs for which `outcome` has one.
+    fn finish(&mut self, outcome: impl Fn(&Job) -> Option<bool>) {
         let done = &mut self.done;
-        self.jobs.retain(|job| match job {
-            Job::Append { id, outrun: true, .. } => {
-                done.push_back((*id, false));
+        self.jobs.retain(|job| match outcome(job) {
+            Some(won) => {
+                done.push_back((job.id, won));
                 false
             }
-            _ => true,
+            None => true,
         });
     }
 
@@ -377,18 +404,20 @@ impl StateLog {
     #[must_use]
     pub fn next_timeout(&self) -> Option<Now> {
         match &self.phase {
-            Phase::Idle { not_before } if !self.jobs.is_empty() => Some(*not_before),
+            Phase::Idle { not_before } if self.has_work() => Some(*not_before),
             Phase::Idle { .. } => self.producer_id.map(|_| self.heartbeat_at),
-            Phase::LiningUp { machine, .. } => machine.next_timeout(),
+            Phase::LiningUp { machine } => machine.next_timeout(),
             Phase::CatchingUp { .. } | Phase::Appending { .. } | Phase::ReadingBack { .. } => None,
         }
     }
 }
 
-/// The partition whose progress an entry tells.
-fn progressing(entry: &StateEntry) -> Option<&PartitionKey> {
+/// The partition and generation whose progress an entry tells.
+fn progressing(entry: &StateEntry) -> Option<(&PartitionKey, i64, i16)> {
     match entry {
-        StateEntry::Partition(key, PartitionEntry::Progress { .. }) => Some(key),
+        StateEntry::Partition(key, PartitionEntry::Progress { producer_id, producer_epoch, .. }) => {
+            Some((key, *producer_id, *producer_epoch))
+        }
         StateEntry::Partition(_, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. })
         | StateEntry::Identity { .. }
         | StateEntry::Heartbeat => None,

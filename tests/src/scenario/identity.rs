@@ -33,7 +33,7 @@ pub fn three_rivals() -> Scenario {
     Scenario::shared(name, LabSpec::three_at_target(), |lab, scale| {
         let records = RECORDS_PER_KILL * u64::from(scale.kills);
         let plan = plan("identity.rivals", records, scale);
-        lab.judge.create_topic(&lab.target, &NewTopic::new(&plan.topic, PARTITIONS))?;
+        lab.judge.create_topics(&lab.target, &[NewTopic::new(&plan.topic, PARTITIONS)])?;
         let rivals = Rivals::start(&lab.target.bootstrap(), &plan)?;
         let mut random = scale.random();
         for kill in 0..u64::from(scale.kills) {
@@ -69,7 +69,7 @@ pub fn another_map() -> Scenario {
     let name = "an identity machine with another map than its rivals is found out";
     Scenario::shared(name, LabSpec::three_at_target(), |lab, scale| {
         let plan = Plan { deviant: true, ..plan("identity.deviant", RECORDS_PER_KILL, scale) };
-        lab.judge.create_topic(&lab.target, &NewTopic::new(&plan.topic, PARTITIONS))?;
+        lab.judge.create_topics(&lab.target, &[NewTopic::new(&plan.topic, PARTITIONS)])?;
         let rivals = Rivals::start(&lab.target.bootstrap(), &plan)?;
         rivals.release(plan.records);
         wait(&rivals, plan.records * u64::from(PARTITIONS))?;

@@ -1,5 +1,7 @@
 //! Line-up, decision, and opening of generations: everything before the first batch is sent.
 
+use std::time::Duration;
+
 use twinlog_protocol::ErrorCode;
 
 use super::{Case, Command, CopySearch, Event, PartitionMachine, Phase, RequestFailure, Step};
@@ -8,9 +10,12 @@ use crate::machine::hold::{HoldReason, Side};
 use crate::machine::line_up::{LastBatch, LineUp, Question};
 use crate::machine::lineage::{Generation, Run};
 use crate::machine::partition_record::PartitionEntry;
-use crate::machine::resume::{Decision, Opening, Tail, decide};
+use crate::machine::resume::{Decision, Opening, Tail, decide, reopen};
 
 use super::backlog::Backlog;
+
+/// How long a replaced leader may not have heard of it: a broker's session (`broker.session.timeout.ms`), and a bit.
+const STALE_LEADER_MAX: Duration = Duration::from_secs(12);
 
 impl PartitionMachine {
     pub(super) fn begin_line_up(&mut self, now: Now) {
@@ -189,8 +194,18 @@ impl PartitionMachine {
             // Another instance wrote about this partition since the line-up began: what was found is too old.
             return self.wait(now);
         }
-        match decide(&self.record, &case.here, &case.found, case.tail.as_ref(), case.state_is_current) {
+        let decision =
+            decide(&self.record, &case.here, &case.found, case.tail.as_ref(), case.state_is_current);
+        let decision = match decision {
+            Decision::Go { position, .. } if self.must_reopen => reopen(&self.record, position),
+            decision => decision,
+        };
+        match decision {
             Decision::Go { position, fresh } => self.begin_copying(now, position, fresh),
+            Decision::Hold(HoldReason::TargetShorter { .. }) if !self.is_shorter_for_good(now) => {
+                self.commands.push_back(Command::RefreshMetadata(Side::Target));
+                self.wait(now);
+            }
             Decision::Hold(reason) => self.hold(now, reason),
             Decision::ReadState => {
                 let attempt = self.ask(case, Step::State);
@@ -225,6 +240,11 @@ impl PartitionMachine {
         }
     }
 
+    /// A leader that was replaced and has not heard of it shows a log that is too short, too.
+    fn is_shorter_for_good(&mut self, now: Now) -> bool {
+        now >= *self.shorter_since.get_or_insert(now) + STALE_LEADER_MAX
+    }
+
     fn ask(&mut self, case: Case, step: Step) -> u64 {
         self.phase = Phase::Deciding { case, step };
         self.next_attempt()
@@ -237,16 +257,25 @@ impl PartitionMachine {
     /// Stores a generation before its first batch.
     fn open(&mut self, now: Now, case: Case, opening: Opening) {
         let Some(upstream_start) = opening.upstream_start else { return self.wait(now) };
+        if case.record_changes != self.record_changes {
+            // Another instance opened one while we were asking.
+            return self.wait(now);
+        }
+        let (producer_epoch, first_sequence) = match opening.producer_epoch {
+            Some(producer_epoch) => (producer_epoch, 0),
+            None => (self.config.first_epoch, self.config.first_sequence),
+        };
         let generation = Generation {
             producer_id: self.config.producer_id,
-            producer_epoch: opening.producer_epoch.unwrap_or(self.config.first_epoch),
-            first_sequence: self.config.first_sequence,
+            producer_epoch,
+            first_sequence,
             upstream_start,
             downstream_start: opening.downstream_start,
             source_topic_id: case.here.source_topic_id,
             target_topic_id: case.here.target_topic_id,
             fingerprint: case.here.fingerprint,
         };
+        (self.must_reopen, self.is_disputed) = (false, false);
         let attempt = Some(self.ask(case, Step::Stored));
         self.commands.push_back(Command::Store { attempt, entry: PartitionEntry::Opened(generation) });
     }
@@ -255,10 +284,13 @@ impl PartitionMachine {
         self.next_attempt();
         self.phase = Phase::Copying;
         self.told = None;
+        self.shorter_since = None;
         self.heard_at = now;
         self.fetching = None;
-        self.backlog = Backlog::new(position);
+        self.backlog = Backlog::new(position, self.source_compacts);
         self.window.open(fresh);
+        self.sending =
+            self.generation().map(|generation| (generation.producer_id, generation.producer_epoch));
         if !fresh {
             self.record.advance(position);
         }

@@ -39,13 +39,16 @@ pub(super) struct Backlog {
     /// Numbers below this one have their runs in the state topic.
     stored_below: u64,
     unstored: Vec<Run>,
+    /// Runs are stored for dense batches, too.
+    stores_all: bool,
     hold: Option<HoldReason>,
 }
 
 impl Backlog {
-    /// An empty backlog that goes on from `position`.
+    /// An empty backlog that goes on from `position`. With `stores_all` the runs of each stretch are stored, first and last
+    /// record included, even where they only say that it is dense.
     #[must_use]
-    pub(super) fn new(position: Run) -> Self {
+    pub(super) fn new(position: Run, stores_all: bool) -> Self {
         Self {
             waiting: VecDeque::new(),
             bytes: 0,
@@ -54,23 +57,29 @@ impl Backlog {
             read_epoch: -1,
             stored_below: u64::MAX,
             unstored: Vec::new(),
+            stores_all,
             hold: None,
         }
     }
 
     /// Plans the batches of one fetched stretch of log.
     pub(super) fn plan(&mut self, records: Bytes) {
+        let from = self.next.number;
         let mut entries = batch::batches(records);
         while self.hold.is_none() {
             match entries.next() {
                 None => break,
-                Some(Ok(entry)) => self.plan_entry(entry),
+                Some(Ok(entry)) => self.plan_entry(entry, self.stores_all && self.next.number == from),
                 Some(Err(fault)) => self.hold_for_damage(&fault),
             }
         }
+        if self.stores_all && self.next.number > from + 1 {
+            self.unstored.push(self.next.at(self.next.number - 1));
+        }
     }
 
-    fn plan_entry(&mut self, entry: Entry) {
+    /// `is_first`: the run is stored whether it is dense or not.
+    fn plan_entry(&mut self, entry: Entry, is_first: bool) {
         let view = match entry {
             Entry::Batch(view) => view,
             Entry::Legacy { magic, offset, .. } => {
@@ -81,9 +90,9 @@ impl Backlog {
         };
         let (after, epoch) = (view.header().next_offset(), view.header().partition_leader_epoch);
         match batch::verdict(view.header(), self.read_next) {
-            Verdict::HeaderOnly => self.push(view),
+            Verdict::HeaderOnly => self.push(view, is_first),
             Verdict::Trim { first_offset } => match record::trim(&view, first_offset, UNPACKED_BYTES_MAX) {
-                Ok(trimmed) => self.push(trimmed),
+                Ok(trimmed) => self.push(trimmed, is_first),
                 Err(fault) => return self.hold_for_damage(&fault),
             },
             Verdict::Drop(_) => {}
@@ -97,11 +106,11 @@ impl Backlog {
         self.read_next = self.read_next.max(after);
     }
 
-    fn push(&mut self, view: BatchView) {
+    fn push(&mut self, view: BatchView, is_first: bool) {
         let header = view.header();
         let upstream = header.base_offset;
         let records = header.record_count.unsigned_abs();
-        if upstream != self.next.upstream {
+        if is_first || upstream != self.next.upstream {
             self.next.upstream = upstream;
             self.stored_below = self.stored_below.min(self.next.number);
             self.unstored.push(self.next);
@@ -126,10 +135,10 @@ impl Backlog {
         self.stored_below = self.unstored.first().map_or(u64::MAX, |run| run.number);
     }
 
-    /// Whether runs wait to be given out.
+    /// The runs that wait to be given out.
     #[must_use]
-    pub(super) fn has_unstored(&self) -> bool {
-        !self.unstored.is_empty()
+    pub(super) fn unstored(&self) -> &[Run] {
+        &self.unstored
     }
 
     /// Whether [`Backlog::pop_ready`] has a batch.

@@ -9,6 +9,7 @@ use super::backlog::Planned;
 use super::{Closing, Command, Event, Fetched, GONE_AFTER, PartitionMachine, Phase, RequestFailure, Side};
 use crate::machine::Now;
 use crate::machine::hold::HoldReason;
+use crate::machine::lineage::{Generation, Run};
 use crate::machine::partition_record::PartitionEntry;
 use crate::machine::produce_window::{ProduceAnswer, Sent};
 use crate::machine::sequence::sequence_of;
@@ -31,7 +32,7 @@ impl PartitionMachine {
             && !self.stopping
             && !self.window.is_closed()
             && self.fetching.is_none()
-            && self.fetch_not_before <= now
+            && self.fetch_not_before.is_none_or(|at| at <= now)
             && self.backlog.hold().is_none()
             && self.backlog.bytes() < self.config.backlog_bytes_max
             && self.source.is_some_and(|leader| leader.node.is_some());
@@ -87,7 +88,7 @@ impl PartitionMachine {
                 self.backlog.hold_with(HoldReason::Denied { side: Side::Source, request: "Fetch", code });
             }
             RequestFailure::Broker(_) | RequestFailure::Unanswered(_) => {
-                self.fetch_not_before = now + FETCH_PAUSE;
+                self.fetch_not_before = Some(now + FETCH_PAUSE);
                 self.commands.push_back(Command::RefreshMetadata(Side::Source));
             }
         }
@@ -119,11 +120,9 @@ impl PartitionMachine {
     }
 
     pub(super) fn go_on_copying(&mut self, now: Now) {
+        self.fetch_not_before = self.fetch_not_before.filter(|at| *at > now);
         while let Some((batch, base_offset)) = self.window.poll_acknowledged() {
             self.handle_acknowledged(now, batch, base_offset);
-        }
-        if let Some(closing) = self.window.drained().cloned() {
-            return self.after_drain(now, closing);
         }
         if !self.window.is_closed() {
             self.store_runs();
@@ -132,6 +131,10 @@ impl PartitionMachine {
         }
         if !matches!(self.phase, Phase::Copying) {
             return;
+        }
+        // Sending may have closed the window again, with nothing under way.
+        if let Some(closing) = self.window.drained().cloned() {
+            return self.after_drain(now, closing);
         }
         self.store_progress_if_due(now);
         if let Some(side @ Side::Source) = self.is_gone(now) {
@@ -145,39 +148,64 @@ impl PartitionMachine {
     }
 
     fn handle_acknowledged(&mut self, now: Now, batch: Sent, base_offset: i64) {
-        let Some(lineage) = self.record.current_mut() else { return };
-        let expected = lineage.at(batch.number).downstream;
-        if base_offset < expected {
+        self.failures = 0;
+        let (records, bytes) = (u64::from(batch.records), batch.bytes as u64);
+        self.commands.push_back(Command::Emit(Event::Copied { records, bytes }));
+        let is_sending = |generation: &Generation| {
+            self.sending == Some((generation.producer_id, generation.producer_epoch))
+        };
+        let lineage = self.record.current().filter(|lineage| is_sending(&lineage.generation));
+        // A generation that another instance opened meanwhile numbers records in its own way.
+        let Some(lineage) = lineage else { return };
+        let expected = lineage.at(batch.number);
+        let next = batch.number + u64::from(batch.records);
+        // Below the mark everything is known: another instance's progress has overtaken us.
+        let is_known = self.record.mark().is_some_and(|mark| batch.number < mark.number);
+        if !is_known && base_offset < expected.downstream {
             // The target has this range at a place where something else of ours should be.
             return self.realign();
         }
-        if base_offset > expected {
-            lineage.shift_from(batch.number, base_offset - expected);
-            self.backlog.shift(base_offset - expected);
-            self.commands.push_back(Command::Emit(Event::ForeignRecords { expected, found: base_offset }));
+        if !is_known && base_offset > expected.downstream {
+            self.backlog.shift(base_offset - expected.downstream);
+            let event = Event::ForeignRecords { expected: expected.downstream, found: base_offset };
+            self.commands.push_back(Command::Emit(event));
         }
-        let Some(lineage) = self.record.current() else { return };
-        let mark = lineage.at(batch.number + u64::from(batch.records));
+        let downstream = base_offset + i64::from(batch.records);
+        let mark = Run { downstream, ..lineage.at(next) };
         self.record.advance(mark);
-        self.failures = 0;
+        self.is_disputed = false;
         let first = self.unsaved.map_or(now, |(first, _)| first);
         self.unsaved = Some((first, now));
-        let (records, bytes) = (u64::from(batch.records), batch.bytes as u64);
-        self.commands.push_back(Command::Emit(Event::Copied { records, bytes }));
     }
 
     fn store_runs(&mut self) {
-        let Some(generation) = self.record.current().map(|lineage| lineage.generation) else { return };
-        if self.storing || !self.backlog.has_unstored() {
+        let Some(lineage) = self.record.current() else { return };
+        if self.storing || self.backlog.unstored().is_empty() {
             return;
         }
+        if self.backlog.unstored().iter().any(|run| lineage.contradicts(*run)) {
+            return self.dispute();
+        }
+        let mut runs = self.backlog.take_unstored();
+        // Stored before, by us or by another instance.
+        let all = self.source_compacts;
+        runs.retain(
+            |run| if all { !lineage.tells(*run) } else { lineage.at(run.number).upstream != run.upstream },
+        );
+        if runs.is_empty() {
+            return self.backlog.handle_stored();
+        }
         self.storing = true;
-        let entry = PartitionEntry::Runs {
-            producer_id: generation.producer_id,
-            producer_epoch: generation.producer_epoch,
-            runs: self.backlog.take_unstored(),
-        };
+        let Generation { producer_id, producer_epoch, .. } = lineage.generation;
+        let entry = PartitionEntry::Runs { producer_id, producer_epoch, runs };
         self.commands.push_back(Command::Store { attempt: Some(self.attempt), entry });
+    }
+
+    /// P2: a stored run gives numbers to other records than the source has for them. Where that is so after a look at
+    /// everything stored, the source has lost records that were numbered: another map, hence another generation.
+    fn dispute(&mut self) {
+        self.must_reopen = std::mem::replace(&mut self.is_disputed, true);
+        self.realign();
     }
 
     fn send_ready(&mut self, now: Now) {
@@ -189,9 +217,12 @@ impl PartitionMachine {
                 return self.begin_line_up(now);
             }
             let Some(planned) = self.backlog.pop_ready() else { return };
-            if !self.is_common(&planned.batch) {
-                // P2: another instance's run gives these numbers to other records.
+            if self.record.mark().is_some_and(|mark| planned.batch.number < mark.number) {
+                // Another instance has written these numbers.
                 return self.realign();
+            }
+            if !self.is_common(&planned.batch) {
+                return self.dispute();
             }
             self.send(now, &planned);
         }
@@ -287,8 +318,7 @@ impl PartitionMachine {
     pub(super) fn copying_timeout(&self) -> Option<Now> {
         let late = if self.apart || self.window.is_closed() { None } else { self.window.late_at() };
         let fetch =
-            (self.fetching.is_none() && self.backlog.hold().is_none()).then_some(self.fetch_not_before);
-        let fetch = fetch.filter(|at| *at > self.heard_at);
+            self.fetch_not_before.filter(|_| self.fetching.is_none() && self.backlog.hold().is_none());
         let gone =
             self.missing_since[0].map(|since| since + GONE_AFTER).filter(|_| self.backlog.hold().is_none());
         [late, self.progress_due(), fetch, gone].into_iter().flatten().min()

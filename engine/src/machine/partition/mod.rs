@@ -53,7 +53,8 @@ pub struct PartitionConfig {
     pub producer_id: i64,
     /// Producer epoch for a first generation: random in 1..8191, so that foreign batches are not taken for ours.
     pub first_epoch: i16,
-    /// Sequence of the first record of a new generation: 0 except in tests of the wrap.
+    /// Sequence of the first record under a new producer id: 0 except in tests of the wrap. A new epoch of a known id has
+    /// to begin at 0.
     pub first_sequence: i32,
     /// Bytes of fetched batches that may wait before fetching pauses.
     pub backlog_bytes_max: usize,
@@ -107,6 +108,8 @@ pub struct PartitionMachine {
     attempt: u64,
     failures: u32,
     window: ProduceWindow,
+    /// Producer id and epoch of the batches in the window.
+    sending: Option<(i64, i16)>,
     backlog: Backlog,
     /// Offset of the fetch under way.
     fetching: Option<i64>,
@@ -117,7 +120,16 @@ pub struct PartitionMachine {
     apart: bool,
     wants_apart: bool,
     must_line_up: bool,
-    fetch_not_before: Now,
+    /// The source may lose records out of the middle of its log.
+    source_compacts: bool,
+    /// Since when the target's log looks shorter than what was acknowledged.
+    shorter_since: Option<Now>,
+    /// The stored map disagreed with the source, and nothing was acknowledged since.
+    is_disputed: bool,
+    /// The next line-up opens a generation.
+    must_reopen: bool,
+    /// When the pause after a failed Fetch ends.
+    fetch_not_before: Option<Now>,
     /// When the target's leader was last heard of.
     heard_at: Now,
     /// First and last acknowledgement that no stored progress covers.
@@ -142,14 +154,19 @@ impl PartitionMachine {
             attempt: 0,
             failures: 0,
             window: ProduceWindow::default(),
-            backlog: Backlog::new(Run { number: 0, upstream: 0, downstream: 0 }),
+            sending: None,
+            backlog: Backlog::new(Run { number: 0, upstream: 0, downstream: 0 }, false),
             fetching: None,
             high_watermark: None,
             storing: false,
             apart: false,
             wants_apart: false,
             must_line_up: false,
-            fetch_not_before: Now::ZERO,
+            source_compacts: false,
+            shorter_since: None,
+            is_disputed: false,
+            must_reopen: false,
+            fetch_not_before: None,
             heard_at: Now::ZERO,
             unsaved: None,
             stopping: false,
@@ -185,10 +202,17 @@ impl PartitionMachine {
             self.record_changes += 1;
         }
         if before.1 != after.1 && matches!(self.phase, Phase::Copying) {
-            // Another instance opened a new generation: ours is over.
+            // Another instance opened a new generation: ours is over, and so is what we know of its progress.
             self.must_line_up = true;
+            self.unsaved = None;
             self.window.drain();
         }
+    }
+
+    /// Whether the source's topic is compacted, from the next line-up on. Where it is, which number means which record is
+    /// stored for every batch before it is sent: after a crash the source may no longer tell.
+    pub fn handle_source_compacts(&mut self, compacts: bool) {
+        self.source_compacts = compacts;
     }
 
     /// The flow took a new producer id.

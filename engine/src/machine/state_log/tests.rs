@@ -60,6 +60,19 @@ impl Broker {
         }
     }
 
+    /// Carries commands out up to an append, which is given back.
+    fn until_append(&mut self, log: &mut StateLog) -> LogCommand {
+        for _ in 0..100 {
+            let command = log.poll_command(NOW + PAUSE).expect("an append is to come");
+            if matches!(command, LogCommand::Append { .. }) {
+                return command;
+            }
+            self.serve(log, command);
+            while log.poll_entry().is_some() {}
+        }
+        panic!("no append comes: {log:?}");
+    }
+
     fn drain(&mut self, log: &mut StateLog) -> (Vec<StateEntry>, Vec<(JobId, bool)>) {
         let (mut entries, mut done) = (Vec::new(), Vec::new());
         for _ in 0..100 {
@@ -108,20 +121,84 @@ fn an_entry_is_done_after_it_was_read_back() {
     log.append(1, opened(0));
     log.append(2, progress(5));
     assert_eq!(broker.drain(&mut log), (vec![opened(0), progress(5)], vec![(1, true), (2, true)]));
-    log.refresh(3);
-    assert_eq!(broker.drain(&mut log), (vec![], vec![(3, true)]));
+}
+
+#[test]
+fn a_refresh_is_done_after_an_append_of_ours_was_read_back() {
+    let (mut broker, mut first, mut second) = (Broker::default(), log(1), log(2));
+    first.append(1, opened(10));
+    broker.drain(&mut first);
+    second.refresh(1);
+    second.refresh(2);
+    let (entries, done) = broker.drain(&mut second);
+    assert_eq!(entries, vec![opened(10), StateEntry::Heartbeat]);
+    assert_eq!(done, vec![(JobId::MAX, true), (1, true), (2, true)]);
+    // What has to be appended anyhow does for a refresh.
+    second.append(3, progress(5));
+    second.refresh(4);
+    assert_eq!(broker.drain(&mut second), (vec![progress(5)], vec![(3, true), (4, true)]));
+}
+
+#[test]
+fn a_line_up_with_a_replaced_leader_does_not_end_a_refresh() {
+    let (mut broker, mut first, mut second) = (Broker::default(), log(1), log(2));
+    second.refresh(0);
+    broker.drain(&mut second);
+    let mut stale = Broker { entries: broker.entries.clone(), batches: broker.batches.clone() };
+    first.append(1, opened(10));
+    broker.drain(&mut first);
+    second.handle_failure(NOW);
+    second.refresh(2);
+    // The replaced leader answers all questions from its own log, but its followers are gone.
+    let append = stale.until_append(&mut second);
+    assert!(matches!(append, LogCommand::Append { .. }));
+    second.handle_failure(NOW);
+    let (entries, done) = broker.drain(&mut second);
+    assert_eq!(entries, vec![opened(10), StateEntry::Heartbeat]);
+    assert_eq!(done.last(), Some(&(2, true)));
+}
+
+#[test]
+fn without_a_producer_id_a_line_up_has_to_do() {
+    let (mut broker, mut first) = (Broker::default(), log(1));
+    first.append(1, opened(10));
+    broker.drain(&mut first);
+    let mut second = StateLog::new(2);
+    second.refresh(1);
+    assert_eq!(broker.drain(&mut second), (vec![opened(10)], vec![(1, true)]));
+    second.append(2, StateEntry::Heartbeat);
+    assert_eq!(
+        (second.poll_command(NOW + PAUSE), second.next_timeout()),
+        (None, None),
+        "appends wait for an id"
+    );
+}
+
+#[test]
+fn what_was_found_about_a_former_id_is_not_taken_for_the_new_one() {
+    let (mut broker, mut log) = (Broker::default(), log(1));
+    log.append(1, opened(10));
+    broker.drain(&mut log);
+    log.handle_failure(NOW);
+    log.append(2, progress(1));
+    assert!(matches!(log.poll_command(NOW + PAUSE), Some(LogCommand::Ask { .. })));
+    log.handle_producer_id(NOW, PRODUCER + 1);
+    log.handle_offset(NOW, Question::LogEnd, 1);
+    let question = log.poll_command(NOW + PAUSE);
+    let first = LogCommand::Ask { question: Question::LogEnd, producer_id: Some(PRODUCER + 1) };
+    assert_eq!(question, Some(first), "the line-up starts over");
 }
 
 #[test]
 fn of_two_generations_the_first_in_the_log_counts_for_both() {
     let (mut broker, mut first, mut second) = (Broker::default(), log(1), log(2));
     // Both have read the empty log; then both append with the same sequence.
-    for log in [&mut first, &mut second] {
-        log.refresh(0);
-        broker.drain(log);
-    }
     first.append(1, opened(10));
     second.append(1, opened(20));
+    let appends = [broker.until_append(&mut first), broker.until_append(&mut second)];
+    for (log, append) in [&mut first, &mut second].into_iter().zip(appends) {
+        broker.serve(log, append);
+    }
     assert_eq!(broker.drain(&mut first), (vec![opened(10)], vec![(1, true)]));
     // The broker tells the second one "success" for the first one's batch.
     assert_eq!(broker.drain(&mut second), (vec![opened(10)], vec![(1, false)]));
@@ -151,10 +228,8 @@ fn waiting_progress_is_replaced_by_newer() {
 #[test]
 fn after_a_lost_answer_the_log_is_lined_up_and_nothing_is_written_twice() {
     let (mut broker, mut log) = (Broker::default(), log(1));
-    log.refresh(0);
-    broker.drain(&mut log);
     log.append(1, opened(10));
-    let Some(LogCommand::Append { producer_epoch, base_sequence, entries, .. }) = log.poll_command(NOW)
+    let LogCommand::Append { producer_epoch, base_sequence, entries, .. } = broker.until_append(&mut log)
     else {
         panic!("an append follows a line-up");
     };

@@ -1,0 +1,181 @@
+//! What has to hold after every step, whoever crashes.
+//!
+//! - X1: the records of ours below the high watermark are the source's, in order, each once.
+//! - L1: a sequence of a (producer id, epoch) means one record, whoever sends it.
+//! - L2, P2: what is sent carries the number that the committed state topic, read by a naive twin, gives its records;
+//!   its generation is in the state topic before its first batch.
+//! - T3: of two instances' entries about one partition the later one knows of the earlier one, or has lost.
+
+use std::collections::BTreeMap;
+
+use twinlog_engine::machine::lineage::Generation;
+use twinlog_engine::machine::partition_record::PartitionEntry;
+use twinlog_engine::machine::sequence::sequence_of;
+use twinlog_engine::state::{StateEntry, Stored, record};
+use twinlog_protocol::batch::ProducerStamp;
+
+use super::instance::key_of;
+use super::partition::Partition;
+use super::replica::{Batch, upstream_of};
+use super::source::SourcePartition;
+
+#[derive(Debug, Default)]
+struct Copied {
+    committed_to: i64,
+    /// Index of the next record of the source, once there was a first one.
+    next: Option<usize>,
+    sent: BTreeMap<(i64, i16, i32), i64>,
+    epochs_committed: BTreeMap<(i64, i16), ()>,
+    generations: Vec<Generation>,
+    /// Upstream offset by number, the first stored word counts.
+    runs: BTreeMap<(i64, i16), BTreeMap<u64, i64>>,
+    /// Offset and instance of entries that decide something.
+    decided: Vec<(i64, u64)>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Checker {
+    partitions: Vec<Copied>,
+    state_to: i64,
+}
+
+/// The newest committed batches that were not looked at.
+fn committed(partition: &Partition, from: &mut i64) -> Vec<Batch> {
+    let members = partition.members.iter();
+    let Some(best) = members.max_by_key(|member| member.replica.high_watermark) else { return Vec::new() };
+    let to = best.replica.high_watermark;
+    if to <= *from {
+        return Vec::new();
+    }
+    let batches = best.replica.batches_from(*from).iter();
+    let batches =
+        batches.take_while(|batch| batch.next_offset() <= to).map(|batch| Batch::clone(batch)).collect();
+    *from = to;
+    batches
+}
+
+impl Checker {
+    pub(crate) fn new(partitions: usize) -> Self {
+        Self { partitions: (0..partitions).map(|_| Copied::default()).collect(), ..Self::default() }
+    }
+
+    /// X1, for what has just been committed.
+    pub(crate) fn look(&mut self, index: usize, partition: &Partition, source: &SourcePartition) {
+        let copied = &mut self.partitions[index];
+        for batch in committed(partition, &mut copied.committed_to) {
+            let Some(stamp) = batch.stamp else { continue };
+            copied.epochs_committed.insert((stamp.producer_id, stamp.producer_epoch), ());
+            for record in &batch.records {
+                copied.expect(index, upstream_of(record), source);
+            }
+        }
+    }
+
+    /// Reads what was committed to the state topic.
+    pub(crate) fn look_at_state(&mut self, partition: &Partition) {
+        for batch in committed(partition, &mut self.state_to) {
+            for (place, key, value) in &batch.records {
+                let key = key.clone().expect("entries have keys");
+                let stored = record::decode(key, value.clone()).expect("our own entries can be read");
+                self.apply(batch.base_offset + i64::from(*place), &stored.expect("no tombstones"));
+            }
+        }
+    }
+
+    fn apply(&mut self, offset: i64, stored: &Stored) {
+        let StateEntry::Partition(key, entry) = &stored.entry else { return };
+        let copied = &mut self.partitions[usize::try_from(key.partition).expect("partitions count from 0")];
+        match entry {
+            PartitionEntry::Opened(generation) => {
+                let id = (generation.producer_id, generation.producer_epoch);
+                if !copied.runs.contains_key(&id) {
+                    copied.generations.push(*generation);
+                    copied.runs.insert(id, BTreeMap::new());
+                }
+            }
+            PartitionEntry::Runs { producer_id, producer_epoch, runs } => {
+                let known = copied.runs.get_mut(&(*producer_id, *producer_epoch));
+                let known = known.expect("runs of a generation that was never opened");
+                for run in runs {
+                    known.entry(run.number).or_insert(run.upstream);
+                }
+            }
+            PartitionEntry::Progress { .. } => return,
+        }
+        copied.decided.push((offset, stored.instance));
+    }
+
+    /// L1, L2, P2: a batch is being sent.
+    pub(crate) fn sending(&mut self, index: usize, stamp: ProducerStamp, batch: &Batch, in_flight: usize) {
+        let copied = &mut self.partitions[index];
+        let id = (stamp.producer_id, stamp.producer_epoch);
+        let generation =
+            copied.generations.iter().find(|known| (known.producer_id, known.producer_epoch) == id);
+        let Some(generation) = generation else {
+            panic!("L2: p{index} sends in {id:?}, which is not in the state topic")
+        };
+        if !copied.epochs_committed.contains_key(&id) {
+            assert_eq!(in_flight, 1, "W3: p{index} {id:?}: more than one batch before the epoch's first");
+        }
+        let runs = &copied.runs[&id];
+        let span = 1 << 31;
+        let first = i64::from(stamp.base_sequence) - i64::from(generation.first_sequence);
+        let first = first.rem_euclid(span).unsigned_abs();
+        for (number, record) in (first..).zip(&batch.records) {
+            let upstream = upstream_of(record);
+            let (start, base) = runs.range(..=number).next_back().unwrap_or((&0, &generation.upstream_start));
+            let by_runs = base + (number - start).cast_signed();
+            let sequence = sequence_of(generation.first_sequence, number);
+            let before = copied.sent.insert((id.0, id.1, sequence), upstream);
+            assert_eq!(by_runs, upstream, "L2: p{index} {id:?} number {number} by the state topic");
+            assert_eq!(before.unwrap_or(upstream), upstream, "L1: p{index} {id:?} sequence {sequence}");
+        }
+    }
+
+    /// T3: another instance's entries about the partition between two offsets of the state topic.
+    pub(crate) fn others_between(&self, index: usize, instance: u64, from: i64, to: i64) -> usize {
+        let decided = self.partitions[index].decided.iter();
+        decided.filter(|(offset, writer)| (from..to).contains(offset) && *writer != instance).count()
+    }
+
+    /// Offset of an instance's newest entry below `to` that decides something about the partition.
+    pub(crate) fn last_decided_by(&self, index: usize, instance: u64) -> Option<i64> {
+        let decided = self.partitions[index].decided.iter().rev();
+        decided.clone().find(|(_, writer)| *writer == instance).map(|(offset, _)| *offset)
+    }
+
+    /// Upstream offset of the record that has to come next; none when all are there.
+    pub(crate) fn missing(&self, index: usize, source: &SourcePartition) -> Option<i64> {
+        let from = self.partitions[index].next.unwrap_or(0);
+        source.data[from..].iter().copied().find(|offset| !source.is_optional(*offset))
+    }
+
+    /// Upstream offset below which everything is on the target; none before the first record.
+    pub(crate) fn copied_to(&self, index: usize, source: &SourcePartition) -> Option<i64> {
+        self.partitions[index].next.map(|next| source.data[next - 1] + 1)
+    }
+}
+
+impl Copied {
+    fn expect(&mut self, index: usize, upstream: i64, source: &SourcePartition) {
+        let place = source.data.binary_search(&upstream).expect("a record of the source");
+        let Some(next) = self.next else {
+            let is_first = |start: &i64| source.data.partition_point(|offset| offset < start) == place;
+            let starts_right = source.log_starts.iter().any(is_first)
+                || source.data[..place].iter().all(|offset| source.is_optional(*offset));
+            assert!(starts_right, "X1: p{index} begins with {upstream}");
+            self.next = Some(place + 1);
+            return;
+        };
+        assert!(place >= next, "X1: p{index} repeats {upstream}, {:?} was next", source.data.get(next));
+        let lost = source.data[next..place].iter().find(|offset| !source.is_optional(**offset));
+        assert!(lost.is_none(), "X1: p{index} has lost {lost:?}, {upstream} came");
+        self.next = Some(place + 1);
+    }
+}
+
+/// The partition of an entry, if it is about one.
+pub(crate) fn partition_of(entry: &StateEntry, partitions: usize) -> Option<(usize, &PartitionEntry)> {
+    let StateEntry::Partition(key, entry) = entry else { return None };
+    (0..partitions).find(|partition| key_of(*partition) == *key).map(|partition| (partition, entry))
+}

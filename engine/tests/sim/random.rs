@@ -1,0 +1,29 @@
+//! Fresh seeds of each family.
+
+use super::plan::Family;
+use super::run;
+
+const SEEDS: u64 = 100;
+
+fn check_all(family: Family) {
+    let first = run::number("TWINLOG_SIM_FIRST").unwrap_or(0);
+    let count = run::number("TWINLOG_SIM_SEEDS").unwrap_or(SEEDS);
+    let events = run::check(family, first..first + count);
+    println!("{family:?}: {count} seeds, {events} events");
+    assert!(events > 100 * count, "the schedules hardly do anything");
+}
+
+#[test]
+fn one_instance_is_exact_whatever_fails() {
+    check_all(Family::Alone);
+}
+
+#[test]
+fn rivals_are_exact_from_the_very_first_start() {
+    check_all(Family::Rivals);
+}
+
+#[test]
+fn one_instance_is_exact_although_its_state_expires() {
+    check_all(Family::Forgotten);
+}

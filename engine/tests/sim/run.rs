@@ -1,0 +1,142 @@
+//! One schedule from its seed: start, faults, healing, and everything has to be level in the end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use super::plan::{Family, Plan};
+use super::trace::Trace;
+use super::world::{Event, World};
+
+/// Virtual time in which everything has to be level once nothing goes wrong any more. A process may be frozen for one
+/// minute of it, and a partition may wait out its longest pauses.
+const LEVEL_WITHIN: Duration = Duration::from_secs(240);
+/// Events of a schedule; more mean that something runs in circles.
+const EVENTS_MAX: u64 = 100_000;
+/// Trace lines printed for a failure.
+const LINES_MAX: usize = 400;
+/// Failures after which no more seeds are tried.
+const FAILURES_MAX: usize = 20;
+
+/// Runs a seed, panics where an invariant fails.
+pub(crate) fn run(family: Family, seed: u64, trace: &mut Trace) -> u64 {
+    let mut rng = Rng::with_seed(seed);
+    let plan = Plan::draw(family, &mut rng);
+    trace.line(Duration::ZERO, format_args!("{plan:?}"));
+    let mut world = World::new(plan.clone(), rng, trace);
+    for slot in 0..plan.instances {
+        let after = if world.rng.bool() { 0 } else { world.rng.u64(0..5_000) };
+        world.schedule(Duration::from_millis(after), Event::StartInstance(slot));
+    }
+    for _ in 0..plan.batches_later {
+        let partition = world.rng.usize(..plan.partitions);
+        let after = world.rng.u64(0..u64::try_from(plan.faults_for.as_millis()).expect("short schedules"));
+        world.schedule(Duration::from_millis(after), Event::SourceAppend(partition));
+    }
+    world.schedule(Duration::ZERO, Event::Fault);
+    let end = world.now + plan.faults_for;
+    world.run_until(end, is_in_circles);
+    world.heal();
+    let end = world.now + LEVEL_WITHIN;
+    world.run_until(end, |world| is_in_circles(world) || world.is_level());
+    assert!(!is_in_circles(&world), "{} events: something runs in circles", world.events);
+    world.must_be_level();
+    world.stop_all();
+    world.events
+}
+
+fn is_in_circles(world: &World) -> bool {
+    world.events > EVENTS_MAX
+}
+
+impl World<'_> {
+    /// Whether every record is on the target, and every instance knows it.
+    fn is_level(&self) -> bool {
+        self.behind().is_none()
+    }
+
+    fn must_be_level(&self) {
+        if let Some(behind) = self.behind() {
+            panic!("not level: {behind}");
+        }
+    }
+
+    fn behind(&self) -> Option<String> {
+        for (index, source) in self.sources.iter().enumerate() {
+            if let Some(missing) = self.checker.missing(index, source) {
+                let held: Vec<_> = self.slots.iter().filter_map(|slot| slot.instance.as_ref()).collect();
+                let held = held.iter().map(|one| one.machines.get(index).map(|machine| machine.held()));
+                return Some(format!("p{index} lacks {missing}, held: {:?}", held.collect::<Vec<_>>()));
+            }
+            let last = source.data.iter().rev().find(|offset| !source.is_optional(**offset));
+            for (slot, entry) in self.slots.iter().enumerate() {
+                let machine = entry.instance.as_ref().and_then(|instance| instance.machines.get(index));
+                let Some(machine) = machine else { return Some(format!("i{slot} has not started")) };
+                if let Some(reason) = machine.held() {
+                    return Some(format!("i{slot} p{index} is held: {reason}"));
+                }
+                let position = machine.position();
+                if last.is_some() && position <= last.copied() {
+                    return Some(format!("i{slot} p{index} stands at {position:?}, source ends at {last:?}"));
+                }
+            }
+        }
+        None
+    }
+
+    /// A stop comes to rest at once, and leaves its progress in the state topic.
+    fn stop_all(&mut self) {
+        self.ending = true;
+        for slot in 0..self.plan.instances {
+            self.stop(slot);
+        }
+        let thawed = self.slots.iter().map(|slot| slot.frozen_until).max();
+        let end = self.now.max(thawed.unwrap_or_default()) + Duration::from_secs(10);
+        self.run_until(end, |world| world.slots.iter().all(|slot| slot.instance.is_none()));
+        let left = self.slots.iter().position(|slot| slot.instance.is_some());
+        assert_eq!(left, None, "an instance does not stop although nothing is wrong");
+    }
+}
+
+/// The words of a seed's failure, if it fails.
+fn failure(family: Family, seed: u64, trace: &mut Trace) -> Result<u64, String> {
+    catch_unwind(AssertUnwindSafe(|| run(family, seed, trace))).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or(panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
+    })
+}
+
+/// Runs seeds and gives the number of events. The first one that fails runs again with a trace, which is printed.
+pub(crate) fn check(family: Family, seeds: impl IntoIterator<Item = u64>) -> u64 {
+    let mut events = 0;
+    let mut failed = Vec::new();
+    for seed in seeds {
+        match failure(family, seed, &mut Trace::default()) {
+            Ok(count) => events += count,
+            Err(why) => failed.push((seed, why)),
+        }
+        if failed.len() >= FAILURES_MAX {
+            break;
+        }
+    }
+    let Some((seed, why)) = failed.first() else { return events };
+    let mut trace = Trace::recording();
+    let again = failure(family, *seed, &mut trace);
+    let lines = trace.lines.unwrap_or_default();
+    let shown =
+        number("TWINLOG_SIM_LINES").map_or(LINES_MAX, |count| usize::try_from(count).expect("a count"));
+    for line in &lines[lines.len().saturating_sub(shown)..] {
+        println!("{line}");
+    }
+    assert_eq!(again.as_ref(), Err(why), "the schedule fails only at times: chance from outside got in");
+    for (seed, why) in &failed {
+        println!("{family:?} seed {seed}: {why}");
+    }
+    panic!("{family:?}: {} seeds fail, the first one is {seed}: {why}", failed.len());
+}
+
+/// A number from the environment.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().expect("a number in the environment"))
+}

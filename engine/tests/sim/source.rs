@@ -1,0 +1,191 @@
+//! The source: partitions whose records are their own upstream offsets, in batches of any size, with holes.
+//!
+//! Records that compaction removed are optional from then on: whoever read them before may still copy them.
+
+use std::collections::BTreeMap;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use fastrand::Rng;
+use twinlog_protocol::batch::{Attributes, BatchHeader};
+use twinlog_protocol::record::BatchBuilder;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Data,
+    Control,
+    /// The header stays, the records are gone.
+    Emptied,
+    /// Nothing stays.
+    Removed,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    base_offset: i64,
+    count: u32,
+    kind: Kind,
+}
+
+impl Piece {
+    fn next_offset(&self) -> i64 {
+        self.base_offset + i64::from(self.count)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct SourcePartition {
+    pub(crate) topic_id: u128,
+    pub(crate) log_start: i64,
+    /// All log starts so far: where a copy may begin.
+    pub(crate) log_starts: Vec<i64>,
+    pieces: Vec<Piece>,
+    /// Upstream offsets of all records ever, and whether each has to be copied.
+    pub(crate) data: Vec<i64>,
+    optional: BTreeMap<i64, ()>,
+    /// Batches are cut anew for each fetch.
+    recut: bool,
+}
+
+/// The value of a record: its upstream offset.
+pub(crate) fn value_of(offset: i64) -> Bytes {
+    Bytes::copy_from_slice(&offset.to_be_bytes())
+}
+
+impl SourcePartition {
+    pub(crate) fn new(topic_id: u128, first_offset: i64, recut: bool) -> Self {
+        let first = Piece { base_offset: first_offset, count: 0, kind: Kind::Removed };
+        Self {
+            topic_id,
+            log_start: first_offset,
+            log_starts: vec![first_offset],
+            pieces: vec![first],
+            data: Vec::new(),
+            optional: BTreeMap::new(),
+            recut,
+        }
+    }
+
+    pub(crate) fn log_end(&self) -> i64 {
+        self.pieces.last().map_or(self.log_start, Piece::next_offset)
+    }
+
+    pub(crate) fn is_optional(&self, offset: i64) -> bool {
+        self.optional.contains_key(&offset)
+    }
+
+    /// A producer, or the broker itself, appends.
+    pub(crate) fn append(&mut self, rng: &mut Rng, hole_chance: f64) {
+        let base_offset = self.log_end();
+        let (kind, count) = if rng.f64() < hole_chance {
+            let kind = [Kind::Control, Kind::Emptied, Kind::Removed][rng.usize(..3)];
+            (kind, if kind == Kind::Control { 1 } else { rng.u32(1..6) })
+        } else {
+            (Kind::Data, if rng.bool() { rng.u32(1..4) } else { rng.u32(1..12) })
+        };
+        self.pieces.push(Piece { base_offset, count, kind });
+        if kind == Kind::Data {
+            self.data.extend(base_offset..base_offset + i64::from(count));
+        }
+    }
+
+    /// Retention: the log starts later, inside a batch as likely as not.
+    pub(crate) fn move_start(&mut self, log_start: i64) {
+        self.log_start = self.log_start.max(log_start);
+        self.log_starts.push(self.log_start);
+        for piece in self.pieces.iter().filter(|piece| piece.next_offset() <= self.log_start) {
+            (piece.base_offset..piece.next_offset()).for_each(|offset| {
+                self.optional.insert(offset, ());
+            });
+        }
+        let kept_from = self.log_start;
+        let last = self.pieces.len() - 1;
+        let mut place = 0;
+        self.pieces.retain(|piece| {
+            place += 1;
+            piece.next_offset() > kept_from || place > last
+        });
+    }
+
+    /// The cleaner removes some whole batches below `to`.
+    pub(crate) fn compact(&mut self, rng: &mut Rng, to: i64) {
+        for piece in &mut self.pieces {
+            if piece.kind == Kind::Data && piece.next_offset() <= to && rng.bool() {
+                piece.kind = if rng.bool() { Kind::Emptied } else { Kind::Removed };
+                for offset in piece.base_offset..piece.next_offset() {
+                    self.optional.insert(offset, ());
+                }
+            }
+        }
+    }
+
+    /// Some batches from the one that holds `offset` on; none when the offset is out of range.
+    pub(crate) fn fetch(&self, rng: &mut Rng, offset: i64) -> Option<Bytes> {
+        if offset < self.log_start || offset > self.log_end() {
+            return None;
+        }
+        let first = self.pieces.partition_point(|piece| piece.next_offset() <= offset);
+        let wanted = rng.usize(1..10);
+        let mut out = BytesMut::new();
+        let there = self.pieces[first..].iter().filter(|piece| piece.kind != Kind::Removed);
+        let mut pieces = there.take(wanted).peekable();
+        while let Some(piece) = pieces.next() {
+            if piece.kind == Kind::Data && self.recut {
+                let mut end = piece.next_offset();
+                while let Some(next) =
+                    pieces.next_if(|next| next.kind == Kind::Data && next.base_offset == end)
+                {
+                    end = next.next_offset();
+                }
+                let back = rng.i64(..3).min(offset - piece.base_offset).max(0);
+                let start = piece.base_offset.max(offset.min(end) - back);
+                put_cut(&mut out, rng, start, end);
+            } else {
+                put_piece(&mut out, *piece);
+            }
+        }
+        Some(out.freeze())
+    }
+}
+
+fn put_cut(out: &mut BytesMut, rng: &mut Rng, mut start: i64, end: i64) {
+    while start < end {
+        let count = rng.u32(1..9).min(u32::try_from(end - start).expect("stretches are short"));
+        put_piece(out, Piece { base_offset: start, count, kind: Kind::Data });
+        start += i64::from(count);
+    }
+}
+
+fn put_piece(out: &mut BytesMut, piece: Piece) {
+    let Piece { base_offset, count, kind } = piece;
+    match kind {
+        Kind::Removed => {}
+        Kind::Data => out.put_slice(&batch_of(base_offset, count)),
+        Kind::Control | Kind::Emptied => {
+            let is_control = kind == Kind::Control;
+            let header = BatchHeader {
+                base_offset,
+                batch_length: 49,
+                partition_leader_epoch: 0,
+                magic: 2,
+                crc: 0,
+                attributes: Attributes(if is_control { 0x30 } else { 0 }),
+                last_offset_delta: count.cast_signed() - 1,
+                base_timestamp: 0,
+                max_timestamp: 0,
+                producer_id: 1,
+                producer_epoch: 0,
+                base_sequence: -1,
+                record_count: 0,
+            };
+            out.put_slice(&header.encode());
+        }
+    }
+}
+
+fn batch_of(base_offset: i64, count: u32) -> Bytes {
+    let mut builder = BatchBuilder::new().base_offset(base_offset);
+    for offset in base_offset..base_offset + i64::from(count) {
+        builder.push(offset, None, Some(value_of(offset)), Vec::new()).expect("eight bytes fit a record");
+    }
+    builder.build().expect("a batch of tiny records").bytes().clone()
+}
