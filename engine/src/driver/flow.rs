@@ -13,7 +13,7 @@ use twinlog_protocol::versions::Api;
 
 use super::ask::{self, Place};
 use super::lanes::TAIL_LANE;
-use super::shard::{Shard, ShardInput, ShardParts};
+use super::shard::{NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
 use super::topics::{self, Failure};
 use crate::config::{ClusterConfig, FlowConfig};
@@ -268,7 +268,13 @@ impl Flow {
         }
         let fresh: Vec<PartitionKey> = ready.iter().flat_map(partitions).collect();
         let goals = if first { self.goals(&fresh).await } else { vec![None; fresh.len()] };
-        self.tell(ShardInput::Add(fresh.into_iter().zip(goals).collect())).await;
+        let compacted = topics::compacted(&self.source, &ready).await;
+        let new = fresh.into_iter().zip(goals).map(|(key, goal)| NewPartition {
+            source_compacts: compacted.contains(&key.source_topic),
+            key,
+            goal,
+        });
+        self.tell(ShardInput::Add(new.collect())).await;
         for (topic, why) in failures.iter().filter(|(topic, _)| told.insert(topic.clone())) {
             let flow = self.config.name.as_str();
             match why {

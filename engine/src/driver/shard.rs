@@ -51,8 +51,8 @@ const STATUS_EVERY: Duration = Duration::from_millis(100);
 /// What the flow and the state topic tell the shard.
 #[derive(Debug)]
 pub(super) enum ShardInput {
-    /// Partitions to copy from now on, each with the upstream offset that counts as caught up.
-    Add(Vec<(PartitionKey, Option<i64>)>),
+    /// Partitions to copy from now on, or news of those that are.
+    Add(Vec<NewPartition>),
     /// An entry of the state topic, in the order of the log.
     State(StateEntry),
     /// A partition's refresh of the state topic is complete.
@@ -67,6 +67,16 @@ pub(super) enum ShardInput {
     Listed { failed: Vec<FailedTopic>, complete: bool },
     /// Come to rest.
     Stop,
+}
+
+/// A partition that is to be copied.
+#[derive(Debug)]
+pub(super) struct NewPartition {
+    pub(super) key: PartitionKey,
+    /// Upstream offset that counts as caught up; none where nothing is to catch up with.
+    pub(super) goal: Option<i64>,
+    /// Whether the source's topic is compacted.
+    pub(super) source_compacts: bool,
 }
 
 /// How an errand of a partition ended.
@@ -208,7 +218,7 @@ impl Shard {
         let now = clock::boot_time();
         match input {
             ShardInput::Add(partitions) => {
-                partitions.into_iter().for_each(|(key, goal)| self.add(now, key, goal));
+                partitions.into_iter().for_each(|new| self.add(now, new));
             }
             ShardInput::State(entry) => self.handle_state(entry),
             ShardInput::StateRead { slot, attempt } => {
@@ -231,8 +241,12 @@ impl Shard {
         }
     }
 
-    fn add(&mut self, now: Now, key: PartitionKey, goal: Option<i64>) {
-        if self.by_key.contains_key(&key) || self.stopping {
+    fn add(&mut self, now: Now, new: NewPartition) {
+        let NewPartition { key, goal, source_compacts } = new;
+        if let Some(&known) = self.by_key.get(&key) {
+            return self.slots[known].machine.handle_source_compacts(source_compacts);
+        }
+        if self.stopping {
             return;
         }
         let config = PartitionConfig {
@@ -245,7 +259,9 @@ impl Shard {
         let record = self.records.remove(&key).unwrap_or_default();
         let number = self.slots.len();
         self.by_key.insert(key.clone(), number);
-        self.slots.push(Slot::new(key, PartitionMachine::new(config, record), goal));
+        let mut machine = PartitionMachine::new(config, record);
+        machine.handle_source_compacts(source_compacts);
+        self.slots.push(Slot::new(key, machine, goal));
         self.totals.partitions += 1;
         self.tell_leaders(now, number);
     }

@@ -1,11 +1,11 @@
 //! Topics on the target: created as the source has them, grown, and the state topic.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use twinlog_protocol::ErrorCode;
 use twinlog_protocol::message::types::{
-    CreatePartitionsRequest, CreateTopicsRequest, DescribeConfigsRequest, StrBytes, TopicName,
-    create_partitions_request, create_topics_request, describe_configs_request,
+    CreatePartitionsRequest, CreateTopicsRequest, DescribeConfigsRequest, DescribeConfigsResponse, StrBytes,
+    TopicName, create_partitions_request, create_topics_request, describe_configs_request,
 };
 
 use crate::config::FlowConfig;
@@ -63,14 +63,7 @@ pub(super) async fn configs(
     if topics.is_empty() {
         return Ok(Configs::new());
     }
-    let resources = topics.iter().map(|topic| {
-        describe_configs_request::DescribeConfigsResource::default()
-            .with_resource_type(TOPIC_RESOURCE)
-            .with_resource_name(StrBytes::from_string(topic.source_topic.clone()))
-            .with_configuration_keys(None)
-    });
-    let request = DescribeConfigsRequest::default().with_resources(resources.collect());
-    let answer = source.call(Target::Any, &request).await?;
+    let answer = describe(source, topics, None).await?;
     let mut configs = Configs::new();
     for result in &answer.results {
         if ErrorCode::check(result.error_code).is_err() {
@@ -92,6 +85,36 @@ pub(super) async fn configs(
         configs.insert(result.resource_name.to_string(), chosen);
     }
     Ok(configs)
+}
+
+/// Which of these topics lose records out of the middle of their logs. Those whose configs the source does not tell count
+/// as such: it costs a store for each stretch, where the other mistake could cost records.
+pub(super) async fn compacted(source: &ClusterClient, topics: &[MirroredTopic]) -> BTreeSet<String> {
+    let mut compacted: BTreeSet<String> = topics.iter().map(|topic| topic.source_topic.clone()).collect();
+    let keys = vec![StrBytes::from_static_str("cleanup.policy")];
+    let Ok(answer) = describe(source, topics, Some(keys)).await else { return compacted };
+    for result in answer.results.iter().filter(|result| ErrorCode::check(result.error_code).is_ok()) {
+        let policy = result.configs.iter().find_map(|entry| entry.value.as_deref());
+        if policy.is_some_and(|policy| !policy.contains("compact")) {
+            compacted.remove(result.resource_name.as_str());
+        }
+    }
+    compacted
+}
+
+async fn describe(
+    source: &ClusterClient,
+    topics: &[MirroredTopic],
+    keys: Option<Vec<StrBytes>>,
+) -> Result<DescribeConfigsResponse, CallError> {
+    let resources = topics.iter().map(|topic| {
+        describe_configs_request::DescribeConfigsResource::default()
+            .with_resource_type(TOPIC_RESOURCE)
+            .with_resource_name(StrBytes::from_string(topic.source_topic.clone()))
+            .with_configuration_keys(keys.clone())
+    });
+    let request = DescribeConfigsRequest::default().with_resources(resources.collect());
+    source.call(Target::Any, &request).await
 }
 
 /// Creates the mirrors of topics; gives those that could not be.
