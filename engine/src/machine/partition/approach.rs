@@ -194,6 +194,10 @@ impl PartitionMachine {
             // Another instance wrote about this partition since the line-up began: what was found is too old.
             return self.wait(now);
         }
+        if self.here().is_none_or(|(here, _)| here != case.here) {
+            // The leader is gone, or a topic was made again.
+            return self.wait(now);
+        }
         let decision =
             decide(&self.record, &case.here, &case.found, case.tail.as_ref(), case.state_is_current);
         let decision = match decision {

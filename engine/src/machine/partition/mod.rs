@@ -176,13 +176,16 @@ impl PartitionMachine {
 
     /// Where source and target are led now, by the newest metadata.
     pub fn handle_leaders(&mut self, now: Now, source: Option<Leader>, target: Option<Leader>) {
+        // A source made again under the same name has other records under the same offsets.
+        let copied = self.record.current().map(|lineage| lineage.generation.source_topic_id);
+        let is_other_source = source.is_some_and(|leader| copied.is_some_and(|id| id != leader.topic_id));
         let moved = self.target != target;
         self.source = source;
         self.target = target;
         for (leader, missing_since) in [source, target].iter().zip(&mut self.missing_since) {
             *missing_since = if leader.is_some() { None } else { Some(missing_since.unwrap_or(now)) };
         }
-        if moved && matches!(self.phase, Phase::Copying) {
+        if (moved || is_other_source) && matches!(self.phase, Phase::Copying) {
             // W2 of the window: nothing goes to the new leader while something may still reach the old one.
             self.must_line_up = true;
             self.window.drain();
@@ -353,3 +356,6 @@ impl PartitionMachine {
         Some((here, target))
     }
 }
+
+#[cfg(test)]
+mod tests;
