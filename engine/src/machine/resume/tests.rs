@@ -64,3 +64,21 @@ fn a_hole_in_our_numbers_holds_the_partition() {
     let decided = decide(&record(10), &HERE, &found(33, 13), Some(&tail(30, 13, 3)), true);
     assert!(matches!(decided, Decision::Hold(HoldReason::Ambiguous { .. })), "{decided:?}");
 }
+
+#[test]
+fn an_epoch_whose_first_run_is_stored_but_that_has_no_batch_is_gone_on_with() {
+    let mut record = record(0);
+    let run = Run { number: 0, upstream: 107, downstream: 36 };
+    record.apply(&PartitionEntry::Runs { producer_id: 7, producer_epoch: EPOCH, runs: vec![run] });
+    let found = LinedUp { log_end: 36, last_batch: None };
+    assert_eq!(decide(&record, &HERE, &found, None, true), Decision::Go { position: run, fresh: true });
+}
+
+#[test]
+fn nothing_is_decided_on_an_old_record() {
+    let other = Here { fingerprint: 4, ..HERE };
+    assert_eq!(decide(&record(10), &other, &found(30, 9), None, false), Decision::ReadState);
+    assert_eq!(decide(&PartitionRecord::default(), &HERE, &found(30, 9), None, false), Decision::ReadState);
+    let decided = decide(&record(10), &other, &found(30, 9), None, true);
+    assert!(matches!(decided, Decision::Hold(HoldReason::OtherFingerprint { .. })), "{decided:?}");
+}
