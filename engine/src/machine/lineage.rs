@@ -74,6 +74,17 @@ fn covering(lines: &[Line], number: u64) -> Line {
     lines[after.saturating_sub(1)]
 }
 
+/// What the upstream offset of record 0 is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// The record is looked for from there on.
+    Expected,
+    /// It was acknowledged: a run would come too late.
+    Acknowledged,
+    /// A stored run told it.
+    Stored,
+}
+
 /// A generation with its runs, as far back as anybody asks.
 ///
 /// The two sides are told by different sources: upstream offsets by stored runs alone, downstream offsets by everything
@@ -85,8 +96,7 @@ pub struct Lineage {
     pub generation: Generation,
     upstream: Vec<Line>,
     downstream: Vec<Line>,
-    /// A stored run told the upstream offset of record 0; before, it is only where that record is looked for.
-    begun: bool,
+    start: Start,
     reached: u64,
 }
 
@@ -99,7 +109,7 @@ impl Lineage {
             generation,
             upstream: line(generation.upstream_start),
             downstream: line(generation.downstream_start),
-            begun: false,
+            start: Start::Expected,
             reached: 0,
         }
     }
@@ -116,8 +126,8 @@ impl Lineage {
     /// acted on).
     pub fn add(&mut self, run: Run) {
         let line = Line { number: run.number, offset: run.upstream };
-        if run.number == 0 && !self.begun {
-            self.begun = true;
+        if run.number == 0 && self.start == Start::Expected {
+            self.start = Start::Stored;
             self.upstream[0] = line;
         } else {
             let place = self.upstream.partition_point(|known| known.number < run.number);
@@ -132,13 +142,15 @@ impl Lineage {
     #[must_use]
     pub fn tells(&self, run: Run) -> bool {
         let last = self.upstream.last().map_or(0, |line| line.number);
-        self.begun && run.number <= last && self.at(run.number).upstream == run.upstream
+        let before = covering(&self.upstream, run.number);
+        let is_stored = before.number > 0 || self.start == Start::Stored;
+        is_stored && run.number <= last && before.at(run.number) == run.upstream
     }
 
     /// Whether a stored run gives `run.number` to another record, or a later number to an earlier one (L1, L3).
     #[must_use]
     pub fn contradicts(&self, run: Run) -> bool {
-        let is_stored = |line: &&Line| line.number > 0 || self.begun;
+        let is_stored = |line: &&Line| line.number > 0 || self.start == Start::Stored;
         self.upstream.iter().filter(is_stored).any(|line| match line.number.cmp(&run.number) {
             Ordering::Less => false,
             Ordering::Equal => line.offset != run.upstream,
@@ -161,8 +173,9 @@ impl Lineage {
     /// Drops the runs that end before `number`.
     pub fn forget_before(&mut self, number: u64) {
         self.reached = self.reached.max(number);
-        // A stored run of record 0 comes too late to be looked at from here on.
-        self.begun |= number > 0;
+        if number > 0 && self.start == Start::Expected {
+            self.start = Start::Acknowledged;
+        }
         for lines in [&mut self.upstream, &mut self.downstream] {
             let after = lines.partition_point(|line| line.number <= number);
             lines.drain(..after.saturating_sub(1));

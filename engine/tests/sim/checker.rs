@@ -1,6 +1,7 @@
 //! What has to hold after every step, whoever crashes.
 //!
 //! - X1: the records of ours below the high watermark are the source's, in order, each once.
+//! - X2: nothing of ours reaches a topic that was made again under the same name.
 //! - L1: a sequence of a (producer id, epoch) means one record, whoever sends it.
 //! - L2, P2: what is sent carries the number that the committed state topic, read by a naive twin, gives its records;
 //!   its generation is in the state topic before its first batch.
@@ -29,6 +30,7 @@ struct Copied {
     generations: Vec<Generation>,
     /// Upstream offset by number, the first stored word counts.
     runs: BTreeMap<(i64, i16), BTreeMap<u64, i64>>,
+    stored_downstream: i64,
     /// Offset and instance of entries that decide something.
     decided: Vec<(i64, u64)>,
 }
@@ -59,11 +61,17 @@ impl Checker {
         Self { partitions: (0..partitions).map(|_| Copied::default()).collect(), ..Self::default() }
     }
 
-    /// X1, for what has just been committed.
-    pub(crate) fn look(&mut self, index: usize, partition: &Partition, source: &SourcePartition) {
+    /// X1, for what has just been committed. `sources` are the topics that the source had under this name.
+    pub(crate) fn look(&mut self, index: usize, partition: &Partition, sources: &[SourcePartition]) {
         let copied = &mut self.partitions[index];
         for batch in committed(partition, &mut copied.committed_to) {
             let Some(stamp) = batch.stamp else { continue };
+            let generation = copied.generation_of((stamp.producer_id, stamp.producer_epoch));
+            let generation = generation.expect("checked when it was sent");
+            let Generation { source_topic_id, target_topic_id, .. } = *generation;
+            assert_eq!(target_topic_id, partition.topic_id, "X2: p{index} has a batch for another topic");
+            let source = sources.iter().find(|source| source.topic_id == source_topic_id);
+            let source = source.expect("a topic that the source had");
             copied.epochs_committed.insert((stamp.producer_id, stamp.producer_epoch), ());
             for record in &batch.records {
                 copied.expect(index, upstream_of(record), source);
@@ -100,7 +108,10 @@ impl Checker {
                     known.entry(run.number).or_insert(run.upstream);
                 }
             }
-            PartitionEntry::Progress { .. } => return,
+            PartitionEntry::Progress { mark, .. } => {
+                copied.stored_downstream = copied.stored_downstream.max(mark.downstream);
+                return;
+            }
         }
         copied.decided.push((offset, stored.instance));
     }
@@ -132,6 +143,22 @@ impl Checker {
         }
     }
 
+    /// The target's topic is another one: whatever was copied is gone.
+    pub(crate) fn forget_target(&mut self, index: usize) {
+        let copied = &mut self.partitions[index];
+        (copied.committed_to, copied.next) = (0, None);
+    }
+
+    /// The newest generation in the state topic.
+    pub(crate) fn newest(&self, index: usize) -> Option<&Generation> {
+        self.partitions[index].generations.last()
+    }
+
+    /// The highest downstream offset that is stored as acknowledged.
+    pub(crate) fn stored_downstream(&self, index: usize) -> i64 {
+        self.partitions[index].stored_downstream
+    }
+
     /// T3: another instance's entries about the partition between two offsets of the state topic.
     pub(crate) fn others_between(&self, index: usize, instance: u64, from: i64, to: i64) -> usize {
         let decided = self.partitions[index].decided.iter();
@@ -152,11 +179,17 @@ impl Checker {
 
     /// Upstream offset below which everything is on the target; none before the first record.
     pub(crate) fn copied_to(&self, index: usize, source: &SourcePartition) -> Option<i64> {
-        self.partitions[index].next.map(|next| source.data[next - 1] + 1)
+        let copies =
+            self.newest(index).is_some_and(|generation| generation.source_topic_id == source.topic_id);
+        self.partitions[index].next.filter(|_| copies).map(|next| source.data[next - 1] + 1)
     }
 }
 
 impl Copied {
+    fn generation_of(&self, id: (i64, i16)) -> Option<&Generation> {
+        self.generations.iter().find(|known| (known.producer_id, known.producer_epoch) == id)
+    }
+
     fn expect(&mut self, index: usize, upstream: i64, source: &SourcePartition) {
         let place = source.data.binary_search(&upstream).expect("a record of the source");
         let Some(next) = self.next else {

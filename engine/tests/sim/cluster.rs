@@ -1,5 +1,6 @@
 //! The target cluster: nodes, their partitions, and how a node works a request.
 
+use twinlog_engine::machine::Now;
 use twinlog_engine::machine::line_up::LastBatch;
 use twinlog_engine::machine::partition::{CopyEnd, CopySearch};
 use twinlog_engine::machine::resume::{Tail, TailBatch};
@@ -44,15 +45,29 @@ impl Cluster {
         self.partitions.len() - 1
     }
 
+    /// Deletes a topic and makes it again. Who waited for the old one is told that it is gone.
+    pub(crate) fn recreate(&mut self, index: usize) {
+        let old = &mut self.partitions[index];
+        let mut new = Partition::new(old.topic_id + 1000, self.nodes.len(), 0, old.isr_min);
+        new.answers = old.abandon();
+        for (member, node) in new.members.iter_mut().zip(&self.nodes) {
+            member.alive = node.alive;
+            // Each node hears of the new topic with its first leader.
+            (member.epoch, member.leader) = (-1, None);
+        }
+        new.leader = None;
+        self.partitions[index] = new;
+    }
+
     /// Works a request. None: the answer has to wait for the replicas.
-    pub(crate) fn work(&mut self, node: usize, ticket: Ticket, request: Request) -> Option<Reply> {
+    pub(crate) fn work(&mut self, now: Now, node: usize, ticket: Ticket, request: Request) -> Option<Reply> {
         let reply = match request {
             Request::Produce { partition, topic_id, batch } => {
                 let partition = &mut self.partitions[partition];
                 if partition.topic_id != topic_id {
                     return Some(Reply::Error(ErrorCode::UnknownTopicId));
                 }
-                match partition.produce(node, ticket, batch) {
+                match partition.produce(now, node, ticket, batch) {
                     Ok(()) => return None,
                     Err(code) => Err(code),
                 }

@@ -2,22 +2,16 @@
 
 use twinlog_engine::machine::Now;
 use twinlog_engine::machine::hold::Side;
-use twinlog_engine::machine::line_up::Question;
-use twinlog_engine::machine::partition::{
-    Command, Event as PartitionEvent, PartitionMachine, RequestFailure,
-};
-use twinlog_engine::machine::produce_window::{IN_FLIGHT_MAX, ProduceAnswer};
-use twinlog_engine::machine::state_log::LogCommand;
-use twinlog_engine::state::{StateEntry, Stored, record};
+use twinlog_engine::machine::partition::{PartitionConfig, PartitionMachine, RequestFailure};
+use twinlog_engine::machine::produce_window::ProduceAnswer;
+use twinlog_engine::state::{StateEntry, Stored};
 use twinlog_protocol::ErrorCode;
-use twinlog_protocol::batch::{BatchView, Forwarded, ProducerStamp};
-use twinlog_protocol::record::records;
 
 use super::checker::partition_of;
-use super::instance::{Identity, Instance, Job, key_of};
+use super::instance::{Identity, Instance, Job};
 use super::net::{Lane, Purpose, Reply, Request};
-use super::replica::Batch;
-use super::world::{Event, World, say};
+use super::plan::Fault;
+use super::world::{Event, Fetch, REFRESH_EVERY, World, say};
 
 /// Wakes in a row that found nothing to do before a timer counts as one that never passes.
 const IDLE_WAKES_MAX: u32 = 2_000;
@@ -31,6 +25,8 @@ impl World<'_> {
         say!(self, "i{slot} starts as {:x}", instance.number);
         self.slots[slot].life += 1;
         self.slots[slot].instance = Some(instance);
+        let life = self.slots[slot].life;
+        self.schedule(REFRESH_EVERY, Event::RefreshMetadata { slot, life });
         self.refresh_metadata(slot);
         self.drive(slot);
     }
@@ -127,8 +123,10 @@ impl World<'_> {
             }
             if let Some(offset) = machine.fetch_wanted(now) {
                 machine.handle_fetch_sent(offset);
+                let topic_id = instance.source_ids[partition];
                 let (life, delay) = (self.slots[slot].life, self.delay());
-                self.schedule(delay, Event::Fetch { slot, life, partition, offset });
+                let fetch = Fetch { fetch: 0, slot, life, partition, topic_id, offset };
+                self.schedule(delay, Event::Fetch(fetch));
                 return true;
             }
         }
@@ -141,9 +139,8 @@ impl World<'_> {
         assert!(offset >= instance.polled_to, "T1: i{slot} gets entry {offset} after {}", instance.polled_to);
         instance.polled_to = offset + 1;
         if let StateEntry::Identity { producer_id, replaces } = stored.entry {
-            instance.identities.push((offset, producer_id, replaces));
-            let winner = instance.winner();
-            if let (Identity::Ready(known), Some(winner)) = (instance.identity, winner)
+            instance.flow.apply(producer_id, replaces);
+            if let (Identity::Ready(known), Some(winner)) = (instance.identity, instance.flow.producer_id())
                 && known != winner
             {
                 instance.identity = Identity::Ready(winner);
@@ -166,7 +163,7 @@ impl World<'_> {
         say!(self, "i{slot} has done {job:?}: {won}");
         let Some(instance) = &mut self.slots[slot].instance else { return };
         match job {
-            Job::FirstRead => match instance.winner() {
+            Job::FirstRead => match instance.flow.producer_id() {
                 Some(winner) => self.be_ready(slot, winner),
                 None => {
                     instance.identity = Identity::Taking;
@@ -174,11 +171,11 @@ impl World<'_> {
                 }
             },
             Job::Identity => {
-                let winner = instance.winner().expect("an identity was just read back");
+                let winner = instance.flow.producer_id().expect("an identity was just read back");
                 self.be_ready(slot, winner);
             }
             Job::ReplaceIdentity => {
-                let winner = instance.winner().expect("an identity was just read back");
+                let winner = instance.flow.producer_id().expect("an identity was just read back");
                 while let Some((partition, attempt)) = instance.id_wanted.pop_front() {
                     instance.machines[partition].handle_producer_id(now, attempt, winner);
                 }
@@ -203,119 +200,65 @@ impl World<'_> {
         }
     }
 
-    fn do_for_log(&mut self, slot: usize, command: LogCommand) {
+    fn be_ready(&mut self, slot: usize, winner: i64) {
         let now = self.now;
-        let index = self.cluster.state_topic();
         let Some(instance) = &mut self.slots[slot].instance else { return };
-        let leader = instance.leaders[index];
-        let Some(node) = leader.node.and_then(|node| usize::try_from(node).ok()) else {
-            instance.log.handle_failure(now);
-            return self.refresh_metadata(slot);
+        instance.identity = Identity::Ready(winner);
+        instance.log.handle_producer_id(now, winner);
+        let config = PartitionConfig {
+            fingerprint: self.plan.fingerprints[slot],
+            producer_id: winner,
+            // Each process draws its own.
+            first_epoch: self.plan.first_epoch.saturating_add(self.rng.i16(0..3)),
+            first_sequence: self.plan.first_sequence,
+            backlog_bytes_max: self.plan.backlog_bytes_max,
         };
-        let (partition, epoch) = (index, leader.leader_epoch);
-        let (request, purpose) = match command {
-            LogCommand::Ask { question, producer_id } => {
-                (request_of(question, partition, epoch, producer_id), Purpose::StateAsk { question })
-            }
-            LogCommand::Read { from } => (Request::ReadState { from }, Purpose::StateRead),
-            LogCommand::Append { producer_id, producer_epoch, base_sequence, entries } => {
-                assert!(!instance.appending, "T4: i{slot} appends twice at a time");
-                instance.appending = true;
-                let stamp = ProducerStamp { producer_id, producer_epoch, base_sequence };
-                say!(self, "i{slot} stores {stamp:?} {entries:?}");
-                let Some(instance) = &self.slots[slot].instance else { return };
-                let batch = state_batch(stamp, instance.number, entries);
-                let topic_id = leader.topic_id;
-                (Request::Produce { partition, topic_id, batch }, Purpose::StateAppend)
-            }
+        let compacts = self.plan.may(Fault::CompactSource);
+        let machine = |record: &_| {
+            let mut machine = PartitionMachine::new(config.clone(), Clone::clone(record));
+            machine.handle_source_compacts(compacts);
+            machine
         };
-        self.send(slot, node, Lane::State, request, purpose);
+        instance.machines = instance.records.iter().map(machine).collect();
+        self.tell_leaders(slot);
     }
 
-    fn do_for_partition(&mut self, slot: usize, partition: usize, command: Command) {
-        let life = self.slots[slot].life;
+    fn take_producer_id(&mut self, slot: usize) {
+        let node = self.rng.usize(..self.plan.nodes);
+        self.send(slot, node, Lane::Admin, Request::InitProducerId, Purpose::ProducerId);
+    }
+
+    pub(crate) fn take_new_id(&mut self, slot: usize, partition: usize, attempt: u64) {
+        let now = self.now;
         let Some(instance) = &mut self.slots[slot].instance else { return };
-        let leader = instance.leaders[partition];
-        let node = leader.node.and_then(|node| usize::try_from(node).ok());
-        match command {
-            Command::Ask { attempt, question, leader_epoch, producer_id } => {
-                let purpose = Purpose::Ask { partition, attempt, question };
-                let request = request_of(question, partition, leader_epoch, producer_id);
-                self.send_or_fail(slot, node, Lane::Admin, request, purpose);
-            }
-            Command::ReadTail { attempt, from, to, producer_id } => {
-                let request = Request::Tail { partition, from, to, producer_id };
-                self.send_or_fail(slot, node, Lane::Admin, request, Purpose::Tail { partition, attempt });
-            }
-            Command::FindCopy { attempt, to, .. } => {
-                let purpose = Purpose::FindCopy { partition, attempt };
-                self.send_or_fail(slot, node, Lane::Admin, Request::FindCopy { partition, to }, purpose);
-            }
-            Command::AskSourceStart { attempt } => {
-                let delay = self.delay();
-                self.schedule(delay, Event::SourceStart { slot, life, partition, attempt });
-            }
-            Command::ReadState { attempt } => {
-                let id = instance.job(Job::ReadState { partition, attempt });
-                instance.log.refresh(id);
-            }
-            Command::TakeProducerId { attempt } => self.take_new_id(slot, partition, attempt),
-            Command::Store { attempt, entry } => {
-                let polled_to = instance.polled_to;
-                let id = instance.job(Job::Store { partition, attempt, polled_to });
-                instance.log.append(id, StateEntry::Partition(key_of(partition), entry));
-            }
-            Command::Produce { ticket, batch, apart } => {
-                let lane = if apart { Lane::Apart(partition) } else { Lane::Shared };
-                self.produce(slot, partition, (node, lane), ticket, &batch);
-            }
-            Command::RefreshMetadata(_) => self.refresh_metadata(slot),
-            Command::Emit(event) => {
-                match &event {
-                    PartitionEvent::Resumed { .. } => instance.may_send[partition] = true,
-                    PartitionEvent::Held(_) | PartitionEvent::InDoubt { .. } => {
-                        instance.may_send[partition] = false;
-                    }
-                    _ => {}
+        let machine = &mut instance.machines[partition];
+        let used = machine.record().current().map(|lineage| lineage.generation.producer_id);
+        match instance.flow.producer_id().filter(|winner| Some(*winner) != used) {
+            Some(winner) => instance.machines[partition].handle_producer_id(now, attempt, winner),
+            None => {
+                instance.id_wanted.push_back((partition, attempt));
+                if instance.id_wanted.len() == 1 {
+                    self.take_producer_id(slot);
                 }
-                say!(self, "i{slot} p{partition} {event:?}");
             }
         }
     }
 
-    fn produce(
-        &mut self,
-        slot: usize,
-        partition: usize,
-        (node, lane): (Option<usize>, Lane),
-        ticket: u64,
-        batch: &Forwarded,
-    ) {
+    fn got_producer_id(&mut self, slot: usize, candidate: i64) {
+        let now = self.now;
         let Some(instance) = &mut self.slots[slot].instance else { return };
-        assert!(instance.may_send[partition], "P1: i{slot} p{partition} sends before a line-up");
-        instance.in_flight[partition] += 1;
-        let in_flight = instance.in_flight[partition];
-        assert!(in_flight <= IN_FLIGHT_MAX, "W1: i{slot} p{partition} has {in_flight} batches under way");
-        let (stamp, batch) = received(batch);
-        self.checker.sending(partition, stamp, &batch, in_flight);
-        let topic_id = self.slots[slot].instance.as_ref().map_or(0, |one| one.leaders[partition].topic_id);
-        let request = Request::Produce { partition, topic_id, batch };
-        self.send_or_fail(slot, node, lane, request, Purpose::Produce { partition, ticket });
-    }
-
-    fn send_or_fail(
-        &mut self,
-        slot: usize,
-        node: Option<usize>,
-        lane: Lane,
-        request: Request,
-        purpose: Purpose,
-    ) {
-        let life = self.slots[slot].life;
-        match node {
-            Some(node) => self.send(slot, node, lane, request, purpose),
-            None => self.deliver(slot, life, purpose, None),
-        }
+        let replaces = match instance.identity {
+            Identity::Taking => {
+                instance.identity = Identity::Storing;
+                instance.log.handle_producer_id(now, candidate);
+                -1
+            }
+            Identity::Ready(known) => known,
+            Identity::Reading | Identity::Storing => return,
+        };
+        let job = if replaces == -1 { Job::Identity } else { Job::ReplaceIdentity };
+        let id = instance.job(job);
+        instance.log.append(id, StateEntry::Identity { producer_id: candidate, replaces });
     }
 
     /// Gives an answer, or the news that there will be none, to the machine that waits for it.
@@ -397,46 +340,10 @@ impl World<'_> {
     }
 }
 
-fn request_of(question: Question, partition: usize, epoch: i32, producer_id: Option<i64>) -> Request {
-    match question {
-        Question::LogEnd => Request::LogEnd { partition, epoch },
-        Question::LastBatch => Request::LastBatch { partition, producer_id },
-        Question::HighWatermark => Request::HighWatermark { partition, epoch },
-    }
-}
-
 fn produced(reply: Option<Reply>, code: Option<ErrorCode>) -> ProduceAnswer {
     match (reply, code) {
         (Some(Reply::Appended { base_offset }), _) => ProduceAnswer::Acknowledged { base_offset },
         (_, Some(code)) => ProduceAnswer::Failed { code, detail: String::new() },
         _ => ProduceAnswer::Lost,
     }
-}
-
-/// A batch as the target reads it off the wire.
-fn received(sent: &Forwarded) -> (ProducerStamp, Batch) {
-    let bytes = [&sent.head[..], &sent.body].concat();
-    let view = BatchView::parse(bytes.into()).expect("a whole batch");
-    view.check_crc().expect("the patched checksum");
-    let header = view.header();
-    assert!(header.is_dense() && header.base_offset == 0, "a broker refuses {header:?}");
-    let stamp = ProducerStamp {
-        producer_id: header.producer_id,
-        producer_epoch: header.producer_epoch,
-        base_sequence: header.base_sequence,
-    };
-    let records = records(&view, 1 << 20).expect("records that can be read");
-    let records = records.map(|record| record.expect("a record"));
-    let records =
-        records.map(|record| (record.offset_delta.unsigned_abs(), record.key, record.value)).collect();
-    let count = header.record_count.unsigned_abs();
-    (stamp, Batch { base_offset: 0, count, leader_epoch: -1, stamp: Some(stamp), records })
-}
-
-fn state_batch(stamp: ProducerStamp, instance: u64, entries: Vec<StateEntry>) -> Batch {
-    let count = u32::try_from(entries.len()).expect("few entries");
-    let stored = |entry| Stored { source_cluster_id: "source".into(), instance, entry };
-    let encoded = entries.into_iter().map(|entry| record::encode(&stored(entry)));
-    let records = (0..).zip(encoded).map(|(place, (key, value))| (place, Some(key), Some(value))).collect();
-    Batch { base_offset: 0, count, leader_epoch: -1, stamp: Some(stamp), records }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::partition::Partition;
 use super::plan::{Family, Fault};
 use super::replica::Batch;
+use super::source::SourcePartition;
 use super::world::{Event, World, say};
 
 impl World<'_> {
@@ -66,6 +68,13 @@ impl World<'_> {
             Fault::Expire => self.expire(),
             Fault::Refresh => self.refresh_metadata(slot),
             Fault::MoveSourceStart => self.move_source_start(),
+            Fault::RecreateSource => self.recreate_source(),
+            Fault::RecreateTarget => self.recreate_target(),
+            Fault::RefuseBatches => {
+                let until = self.now + Duration::from_millis(self.rng.u64(1..10_000));
+                self.cluster.partitions[partition].refuses_until = until;
+            }
+            Fault::TrimTarget => self.trim_target(),
         }
     }
 
@@ -185,12 +194,11 @@ impl World<'_> {
 
     /// Each node hears of the leader in its own time.
     fn announce(&mut self, partition: usize) {
-        let (epoch, leader) =
-            (self.cluster.partitions[partition].epoch, self.cluster.partitions[partition].leader);
+        let Partition { topic_id, epoch, leader, .. } = self.cluster.partitions[partition];
         for node in 0..self.plan.nodes {
             let slow = if self.rng.u8(..6) == 0 { self.rng.u64(0..3_000) } else { 0 };
             let delay = self.delay() + Duration::from_millis(slow);
-            self.schedule(delay, Event::Learn { partition, node, epoch, leader });
+            self.schedule(delay, Event::Learn { topic_id, partition, node, epoch, leader });
         }
     }
 
@@ -216,7 +224,7 @@ impl World<'_> {
 
     fn compact_source(&mut self) {
         let index = self.rng.usize(..self.plan.partitions);
-        let source = &mut self.sources[index];
+        let source = self.sources[index].last_mut().expect("a source has a topic");
         let to = self.rng.i64(source.log_start..=source.log_end());
         source.compact(&mut self.rng, to);
     }
@@ -227,18 +235,56 @@ impl World<'_> {
         if self.plan.family == Family::Rivals {
             return;
         }
-        let source = &mut self.sources[index];
+        let source = self.sources[index].last_mut().expect("a source has a topic");
         if let Some(copied) = self.checker.copied_to(index, source) {
             let start = self.rng.i64(source.log_start..=copied.max(source.log_start));
             source.move_start(start);
         }
     }
 
+    /// The source's topic is deleted and made again: other records under the same offsets.
+    fn recreate_source(&mut self) {
+        if self.rng.u8(..8) > 0 {
+            return;
+        }
+        let index = self.rng.usize(..self.plan.partitions);
+        let topic_id = self.source(index).topic_id + 1000;
+        let mut source = SourcePartition::new(topic_id, 0, self.plan.recut);
+        (0..self.rng.usize(0..30)).for_each(|_| source.append(&mut self.rng, self.plan.hole_chance));
+        self.sources[index].push(source);
+        say!(self, "source p{index} is another topic");
+    }
+
+    /// The target's topic is deleted and made again.
+    fn recreate_target(&mut self) {
+        if self.rng.u8(..8) > 0 {
+            return;
+        }
+        let index = self.rng.usize(..self.plan.partitions);
+        self.cluster.recreate(index);
+        self.checker.forget_target(index);
+        say!(self, "target p{index} is another topic");
+        self.elect_if_none(index);
+    }
+
+    /// Retention on the target, up to what is stored as acknowledged.
+    fn trim_target(&mut self) {
+        let index = self.rng.usize(..self.plan.partitions);
+        let target = &mut self.cluster.partitions[index];
+        let Some(leader) = target.leader else { return };
+        let replica = &mut target.members[leader].replica;
+        let to = self.checker.stored_downstream(index).min(replica.high_watermark);
+        if to > replica.log_start {
+            replica.delete_below(self.rng.i64(replica.log_start..=to));
+        }
+        self.settle(index);
+    }
+
     fn expire(&mut self) {
         if self.net.has_orphans() {
             return;
         }
-        let index = self.rng.usize(..self.plan.partitions);
+        let index = self.rng.usize(..self.cluster.partitions.len());
         let everywhere = self.rng.bool();
         let only = self.rng.usize(..self.plan.nodes);
         for (node, member) in self.cluster.partitions[index].members.iter_mut().enumerate() {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use twinlog_engine::machine::Now;
+use twinlog_engine::machine::flow_identity::FlowIdentity;
 use twinlog_engine::machine::partition::{Leader, PartitionMachine};
 use twinlog_engine::machine::partition_record::PartitionRecord;
 use twinlog_engine::machine::state_log::{JobId, StateLog};
@@ -35,16 +36,13 @@ pub(crate) struct Instance {
     pub(crate) number: u64,
     pub(crate) log: StateLog,
     pub(crate) identity: Identity,
-    /// Offset, producer id and replaced id of each identity entry.
-    pub(crate) identities: Vec<(i64, i64, i64)>,
-    pub(crate) candidate: i64,
+    pub(crate) flow: FlowIdentity,
     pub(crate) records: Vec<PartitionRecord>,
     pub(crate) machines: Vec<PartitionMachine>,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     pub(crate) next_job: JobId,
     /// Offset after the last entry that came out of the state log.
     pub(crate) polled_to: i64,
-    /// Own entries in the order they came out.
     pub(crate) conns: BTreeMap<(usize, Lane), ConnId>,
     /// Leaders of the target's partitions as the newest metadata has them; the state topic last.
     pub(crate) leaders: Vec<Leader>,
@@ -70,8 +68,7 @@ impl Instance {
             number,
             log,
             identity: Identity::Reading,
-            identities: Vec::new(),
-            candidate: -1,
+            flow: FlowIdentity::default(),
             records: vec![PartitionRecord::default(); partitions],
             machines: Vec::new(),
             jobs: BTreeMap::from([(0, Job::FirstRead)]),
@@ -95,22 +92,6 @@ impl Instance {
         self.next_job += 1;
         self.jobs.insert(id, job);
         id
-    }
-
-    /// The flow's producer id by the entries read so far: the first one in the log, then what replaced it first.
-    pub(crate) fn winner(&self) -> Option<i64> {
-        let first_after = |id: i64| {
-            self.identities
-                .iter()
-                .filter(|entry| entry.2 == id)
-                .min_by_key(|entry| entry.0)
-                .map(|entry| entry.1)
-        };
-        let mut winner = first_after(-1)?;
-        while let Some(next) = first_after(winner) {
-            winner = next;
-        }
-        Some(winner)
     }
 }
 

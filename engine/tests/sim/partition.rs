@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use twinlog_engine::machine::Now;
 use twinlog_protocol::ErrorCode;
 
 use super::net::{Reply, Ticket};
@@ -46,7 +47,9 @@ pub(crate) struct Partition {
     pub(crate) epoch: i32,
     pub(crate) isr: BTreeSet<usize>,
     pub(crate) members: Vec<Member>,
-    isr_min: usize,
+    pub(crate) isr_min: usize,
+    /// Batches are too large for the topic until then.
+    pub(crate) refuses_until: Now,
     waiting: Vec<Waiting>,
     /// Answers that are ready to go.
     pub(crate) answers: Vec<(Ticket, Reply)>,
@@ -69,6 +72,7 @@ impl Partition {
             members: (0..nodes).map(member).collect(),
             isr_min,
             isr,
+            refuses_until: Now::ZERO,
             waiting: Vec::new(),
             answers: Vec::new(),
         }
@@ -98,8 +102,17 @@ impl Partition {
     }
 
     /// Appends for a producer that wants all replicas to have it. `Err` answers at once.
-    pub(crate) fn produce(&mut self, node: usize, ticket: Ticket, mut batch: Batch) -> Result<(), ErrorCode> {
+    pub(crate) fn produce(
+        &mut self,
+        now: Now,
+        node: usize,
+        ticket: Ticket,
+        mut batch: Batch,
+    ) -> Result<(), ErrorCode> {
         let member = self.leading(node)?;
+        if now < self.refuses_until {
+            return Err(ErrorCode::MessageTooLarge);
+        }
         if member.isr.len() < self.isr_min {
             return Err(ErrorCode::NotEnoughReplicas);
         }
@@ -128,6 +141,13 @@ impl Partition {
         (batch.base_offset, batch.leader_epoch) = (member.replica.log_end(), member.epoch);
         member.replica.append(Rc::new(batch));
         self.move_high_watermark(node);
+    }
+
+    /// The topic is gone: whoever waits is told so.
+    pub(crate) fn abandon(&mut self) -> Vec<(Ticket, Reply)> {
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let told = waiting.map(|waiting| (waiting.ticket, Reply::Error(ErrorCode::UnknownTopicOrPartition)));
+        std::mem::take(&mut self.answers).into_iter().chain(told).collect()
     }
 
     /// The broker gives up waiting for the replicas: appended, but in doubt.

@@ -34,9 +34,13 @@ pub(crate) enum Fault {
     Expire,
     Refresh,
     MoveSourceStart,
+    RecreateSource,
+    RecreateTarget,
+    RefuseBatches,
+    TrimTarget,
 }
 
-const ALL: [Fault; 16] = [
+const ALL: [Fault; 20] = [
     Fault::CrashInstance,
     Fault::StopInstance,
     Fault::FreezeInstance,
@@ -53,6 +57,10 @@ const ALL: [Fault; 16] = [
     Fault::Expire,
     Fault::Refresh,
     Fault::MoveSourceStart,
+    Fault::RecreateSource,
+    Fault::RecreateTarget,
+    Fault::RefuseBatches,
+    Fault::TrimTarget,
 ];
 
 #[derive(Debug, Clone)]
@@ -77,6 +85,8 @@ pub(crate) struct Plan {
     pub(crate) first_sequence: i32,
     pub(crate) first_epoch: i16,
     pub(crate) backlog_bytes_max: usize,
+    /// Fingerprint of each instance's options.
+    pub(crate) fingerprints: Vec<u64>,
 }
 
 impl Plan {
@@ -92,8 +102,7 @@ impl Plan {
             instances,
             partitions: rng.usize(1..=3),
             nodes,
-            // A batch that is refused while the broker has no state, with another behind it that is taken, leaves a hole
-            // which nobody can mend: the partition is held then (`resume`).
+            // As with batches that are refused: 19 must not come while the broker has no state.
             isr_min: if family == Family::Forgotten { 1 } else { nodes.div_ceil(2) },
             batches_before: rng.usize(0..30),
             batches_later: rng.usize(5..60),
@@ -108,6 +117,7 @@ impl Plan {
             first_sequence: if rng.u8(..4) == 0 { near_wrap } else { 0 },
             first_epoch: if rng.u8(..16) == 0 { i16::MAX - rng.i16(0..3) } else { rng.i16(1..8191) },
             backlog_bytes_max: [200, 1500, 1 << 20][rng.usize(..3)],
+            fingerprints: (0..instances).map(|_| if rng.u8(..12) == 0 { 8 } else { 7 }).collect(),
         }
     }
 
@@ -123,6 +133,9 @@ fn fits(family: Family, late_requests: bool, fault: Fault) -> bool {
         // Batches read before and after a compaction of the source number records differently, and a repeat is
         // recognised by its numbers alone.
         Fault::CompactSource => family != Family::Rivals && !late_requests,
+        // A batch that is refused while the broker has no state, with another behind it that is taken, leaves a hole
+        // which nobody can mend: the partition is held then (`resume`).
+        Fault::RefuseBatches => family != Family::Forgotten,
         _ => true,
     }
 }

@@ -3,7 +3,7 @@
 use super::plan::Family;
 use super::run;
 
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 300;
 
 fn check_all(family: Family) {
     let first = run::number("TWINLOG_SIM_FIRST").unwrap_or(0);

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
+use twinlog_engine::machine::hold::HoldReason;
+
 use super::plan::{Family, Plan};
 use super::trace::Trace;
 use super::world::{Event, World};
@@ -63,26 +65,46 @@ impl World<'_> {
     }
 
     fn behind(&self) -> Option<String> {
-        for (index, source) in self.sources.iter().enumerate() {
-            if let Some(missing) = self.checker.missing(index, source) {
-                let held: Vec<_> = self.slots.iter().filter_map(|slot| slot.instance.as_ref()).collect();
-                let held = held.iter().map(|one| one.machines.get(index).map(|machine| machine.held()));
-                return Some(format!("p{index} lacks {missing}, held: {:?}", held.collect::<Vec<_>>()));
-            }
-            let last = source.data.iter().rev().find(|offset| !source.is_optional(**offset));
-            for (slot, entry) in self.slots.iter().enumerate() {
-                let machine = entry.instance.as_ref().and_then(|instance| instance.machines.get(index));
-                let Some(machine) = machine else { return Some(format!("i{slot} has not started")) };
-                if let Some(reason) = machine.held() {
-                    return Some(format!("i{slot} p{index} is held: {reason}"));
+        (0..self.plan.partitions).find_map(|index| self.behind_in(index))
+    }
+
+    /// What a partition lacks, if it lacks anything.
+    fn behind_in(&self, index: usize) -> Option<String> {
+        let source = self.source(index);
+        let last = source.data.iter().rev().find(|offset| !source.is_optional(**offset)).copied();
+        let mut somebody_copies = false;
+        for (slot, entry) in self.slots.iter().enumerate() {
+            let machine = entry.instance.as_ref().and_then(|instance| instance.machines.get(index));
+            let Some(machine) = machine else { return Some(format!("i{slot} has not started")) };
+            let may_not_copy = self.may_not_copy(slot, index);
+            match (may_not_copy, machine.held()) {
+                (true, Some(HoldReason::Recreated { .. } | HoldReason::OtherFingerprint { .. })) => {}
+                (true, held) => {
+                    return Some(format!("i{slot} p{index} may not copy, but is {held:?}"));
                 }
-                let position = machine.position();
-                if last.is_some() && position <= last.copied() {
-                    return Some(format!("i{slot} p{index} stands at {position:?}, source ends at {last:?}"));
+                (false, Some(reason)) => return Some(format!("i{slot} p{index} is held: {reason}")),
+                (false, None) => {
+                    somebody_copies = true;
+                    let position = machine.position();
+                    if last.is_some() && position <= last {
+                        return Some(format!("i{slot} p{index} stands at {position:?} of {last:?}"));
+                    }
                 }
             }
         }
-        None
+        let missing = || self.checker.missing(index, source);
+        let missing = if somebody_copies { missing() } else { None };
+        missing.map(|offset| format!("p{index} lacks {offset}"))
+    }
+
+    /// Whether an instance has to leave a partition alone: because of a topic that was made again, or because others copy
+    /// it under other options.
+    fn may_not_copy(&self, slot: usize, index: usize) -> bool {
+        self.checker.newest(index).is_some_and(|generation| {
+            generation.source_topic_id != self.source(index).topic_id
+                || generation.target_topic_id != self.cluster.partitions[index].topic_id
+                || generation.fingerprint != self.plan.fingerprints[slot]
+        })
     }
 
     /// A stop comes to rest at once, and leaves its progress in the state topic.

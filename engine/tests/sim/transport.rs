@@ -70,7 +70,7 @@ impl World<'_> {
                 }
                 _ => None,
             };
-            let reply = self.cluster.work(node, ticket, body);
+            let reply = self.cluster.work(self.now, node, ticket, body);
             match reply {
                 Some(reply) => self.finish(ticket, reply),
                 None => {

@@ -19,6 +19,8 @@ use super::trace::Trace;
 
 /// A Fetch at the end of the log is answered empty after this long.
 const FETCH_WAIT: Duration = Duration::from_secs(2);
+/// Metadata is looked at this often without being asked.
+pub(crate) const REFRESH_EVERY: Duration = Duration::from_secs(30);
 /// The broker's patience with its replicas, and the instance's with the broker.
 pub(crate) const PRODUCE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(9);
@@ -46,6 +48,7 @@ pub(crate) enum Event {
         follower: usize,
     },
     Learn {
+        topic_id: u128,
         partition: usize,
         node: usize,
         epoch: i32,
@@ -68,12 +71,11 @@ pub(crate) enum Event {
         slot: usize,
         life: u64,
     },
-    Fetch {
+    RefreshMetadata {
         slot: usize,
         life: u64,
-        partition: usize,
-        offset: i64,
     },
+    Fetch(Fetch),
     Fetched {
         slot: usize,
         life: u64,
@@ -133,13 +135,15 @@ pub(crate) struct Slot {
     pub(crate) frozen_until: Now,
 }
 
-#[derive(Debug)]
-struct Parked {
-    fetch: u64,
-    slot: usize,
-    life: u64,
-    partition: usize,
-    offset: i64,
+/// A Fetch on its way to the source, or waiting there for records.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fetch {
+    pub(crate) fetch: u64,
+    pub(crate) slot: usize,
+    pub(crate) life: u64,
+    pub(crate) partition: usize,
+    pub(crate) topic_id: u128,
+    pub(crate) offset: i64,
 }
 
 pub(crate) struct World<'a> {
@@ -151,9 +155,10 @@ pub(crate) struct World<'a> {
     order: u64,
     pub(crate) events: u64,
     pub(crate) cluster: Cluster,
-    pub(crate) sources: Vec<SourcePartition>,
+    /// By partition: the topics that the source had under its name, the present one last.
+    pub(crate) sources: Vec<Vec<SourcePartition>>,
     pub(crate) source_down_until: Now,
-    parked: Vec<Parked>,
+    parked: Vec<Fetch>,
     pub(crate) net: Net,
     pub(crate) slots: Vec<Slot>,
     pub(crate) checker: Checker,
@@ -187,7 +192,7 @@ impl<'a> World<'a> {
                 let start = rng.i64(first..=source.log_end());
                 source.move_start(start);
             }
-            source
+            vec![source]
         });
         let sources = sources.collect();
         let checker = Checker::new(plan.partitions);
@@ -266,8 +271,10 @@ impl<'a> World<'a> {
                 self.cluster.partitions[partition].tick(follower, batches_max, returned);
                 self.settle(partition);
             }
-            Event::Learn { partition, node, epoch, leader } => {
-                self.cluster.partitions[partition].learn(node, epoch, leader);
+            Event::Learn { topic_id, partition, node, epoch, leader } => {
+                if self.cluster.partitions[partition].topic_id == topic_id {
+                    self.cluster.partitions[partition].learn(node, epoch, leader);
+                }
                 say!(self, "n{node} hears that p{partition} is led by {leader:?} in epoch {epoch}");
                 self.settle(partition);
             }
@@ -284,11 +291,17 @@ impl<'a> World<'a> {
                 }
             }
             Event::Metadata { slot, life } => self.metadata(slot, life),
-            Event::Fetch { slot, life, partition, offset } => self.fetch(slot, life, partition, offset),
+            Event::RefreshMetadata { slot, life } => {
+                if self.slots[slot].life == life {
+                    self.refresh_metadata(slot);
+                    self.schedule(REFRESH_EVERY, Event::RefreshMetadata { slot, life });
+                }
+            }
+            Event::Fetch(fetch) => self.fetch(fetch),
             Event::Fetched { slot, life, partition, fetched } => self.fetched(slot, life, partition, fetched),
             Event::Unpark { partition, fetch } => self.unpark(partition, Some(fetch)),
             Event::SourceStart { slot, life, partition, attempt } => {
-                let log_start = self.sources[partition].log_start;
+                let log_start = self.source(partition).log_start;
                 self.with_machine(slot, life, partition, |machine, now| {
                     machine.handle_source_start(now, attempt, log_start);
                 });
@@ -335,7 +348,7 @@ impl<'a> World<'a> {
         }
         let target = &self.cluster.partitions[partition];
         match self.sources.get(partition) {
-            Some(source) => self.checker.look(partition, target, source),
+            Some(sources) => self.checker.look(partition, target, sources),
             None => self.checker.look_at_state(target),
         }
     }
@@ -360,8 +373,8 @@ impl<'a> World<'a> {
                 }
             }
         }
-        for (id, source) in instance.source_ids.iter_mut().zip(&self.sources) {
-            *id = source.topic_id;
+        for (id, sources) in instance.source_ids.iter_mut().zip(&self.sources) {
+            *id = sources.last().map_or(0, |source| source.topic_id);
         }
         self.tell_leaders(slot);
         self.drive(slot);
@@ -387,25 +400,39 @@ impl<'a> World<'a> {
         }
     }
 
-    fn fetch(&mut self, slot: usize, life: u64, partition: usize, offset: i64) {
+    fn fetch(&mut self, fetch: Fetch) {
+        let Fetch { slot, life, partition, topic_id, offset, .. } = fetch;
         let result = if self.source_down_until > self.now {
             Err(RequestFailure::Unanswered("the source is down".to_owned()))
         } else {
-            self.read_source(partition, offset)
+            self.read_source(partition, topic_id, offset)
         };
         if result.as_ref().is_ok_and(|read| read.records.is_empty()) {
             self.order += 1;
-            let fetch = self.order;
-            self.parked.push(Parked { fetch, slot, life, partition, offset });
-            return self.schedule(FETCH_WAIT, Event::Unpark { partition, fetch });
+            let number = self.order;
+            self.parked.push(Fetch { fetch: number, ..fetch });
+            return self.schedule(FETCH_WAIT, Event::Unpark { partition, fetch: number });
         }
         let fetched = Fetched { offset, result };
         let delay = self.delay();
         self.schedule(delay, Event::Fetched { slot, life, partition, fetched });
     }
 
-    fn read_source(&mut self, partition: usize, offset: i64) -> Result<FetchedRecords, RequestFailure> {
-        let source = &self.sources[partition];
+    /// The topic that the source has under this name now.
+    pub(crate) fn source(&self, partition: usize) -> &SourcePartition {
+        self.sources[partition].last().expect("a source has a topic")
+    }
+
+    fn read_source(
+        &mut self,
+        partition: usize,
+        topic_id: u128,
+        offset: i64,
+    ) -> Result<FetchedRecords, RequestFailure> {
+        let source = self.sources[partition].last().expect("a source has a topic");
+        if source.topic_id != topic_id {
+            return Err(RequestFailure::Broker(ErrorCode::UnknownTopicId));
+        }
         let records = source.fetch(&mut self.rng, offset);
         let records = records.ok_or(RequestFailure::Broker(ErrorCode::OffsetOutOfRange))?;
         let (high_watermark, log_start) = (source.log_end(), source.log_start);
@@ -414,12 +441,12 @@ impl<'a> World<'a> {
 
     fn unpark(&mut self, partition: usize, fetch: Option<u64>) {
         let is_meant =
-            |parked: &Parked| parked.partition == partition && fetch.is_none_or(|one| one == parked.fetch);
+            |parked: &Fetch| parked.partition == partition && fetch.is_none_or(|one| one == parked.fetch);
         let (meant, left) = std::mem::take(&mut self.parked).into_iter().partition(is_meant);
         self.parked = left;
-        let meant: Vec<Parked> = meant;
-        for Parked { slot, life, partition, offset, .. } in meant {
-            let fetched = Fetched { offset, result: self.read_source(partition, offset) };
+        let meant: Vec<Fetch> = meant;
+        for Fetch { slot, life, partition, topic_id, offset, .. } in meant {
+            let fetched = Fetched { offset, result: self.read_source(partition, topic_id, offset) };
             let delay = self.delay();
             self.schedule(delay, Event::Fetched { slot, life, partition, fetched });
         }
@@ -435,8 +462,9 @@ impl<'a> World<'a> {
         }
         self.batches_later -= 1;
         let hole_chance = self.plan.hole_chance;
-        self.sources[partition].append(&mut self.rng, hole_chance);
-        say!(self, "source p{partition} ends at {}", self.sources[partition].log_end());
+        let source = self.sources[partition].last_mut().expect("a source has a topic");
+        source.append(&mut self.rng, hole_chance);
+        say!(self, "source p{partition} ends at {}", self.source(partition).log_end());
         self.unpark(partition, None);
     }
 }
