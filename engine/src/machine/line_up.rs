@@ -3,7 +3,8 @@
 //! Log end and last sequence are read, the high watermark is waited for, and both are read again. Only a pair that did
 //! not move in between is of one piece, comes from the leader, and cannot be rolled back by a failover.
 //!
-//! - U1: every question goes to the leader of one epoch; a fenced or moved leader ends the line-up.
+//! - U1: every question goes to the leader of one epoch; a fenced or moved leader ends the line-up. Where whoever asks
+//!   cannot tell, a log end that no high watermark reaches is read again.
 //! - U2: the outcome's log end is at or below a high watermark seen after it was read.
 //! - U3: the outcome's last sequence was read before and after that high watermark, and was the same.
 //!
@@ -21,6 +22,9 @@ use super::Now;
 const FOREIGN_ROUNDS: u32 = 3;
 /// Pause between two looks at a high watermark that is not there yet.
 const HIGH_WATERMARK_PAUSE: Duration = Duration::from_millis(20);
+
+/// Looks at the high watermark before the log end is read again: after a failover it may have been rolled back.
+const LOOKS_MAX: u32 = 50;
 
 /// The last batch of a producer as the broker's producer state names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +59,7 @@ pub enum Question {
 enum Step {
     LogEnd,
     LastBatch { log_end: i64 },
-    HighWatermark { pair: LinedUp, not_before: Now },
+    HighWatermark { pair: LinedUp, looks: u32, not_before: Now },
     LogEndAgain { pair: LinedUp },
     LastBatchAgain { pair: LinedUp, log_end: i64 },
     Done(LinedUp),
@@ -112,7 +116,7 @@ impl LineUp {
         self.asked = false;
         self.step = match self.step {
             Step::LastBatch { log_end } => {
-                Step::HighWatermark { pair: LinedUp { log_end, last_batch }, not_before: now }
+                Step::HighWatermark { pair: LinedUp { log_end, last_batch }, looks: 0, not_before: now }
             }
             Step::LastBatchAgain { pair, log_end } => {
                 self.compare(now, pair, LinedUp { log_end, last_batch })
@@ -124,11 +128,13 @@ impl LineUp {
     /// The answer to [`Question::HighWatermark`].
     pub fn handle_high_watermark(&mut self, now: Now, high_watermark: i64) {
         self.asked = false;
-        if let Step::HighWatermark { pair, .. } = self.step {
+        if let Step::HighWatermark { pair, looks, .. } = self.step {
             self.step = if high_watermark >= pair.log_end {
                 Step::LogEndAgain { pair }
+            } else if looks >= LOOKS_MAX {
+                Step::LogEnd
             } else {
-                Step::HighWatermark { pair, not_before: now + HIGH_WATERMARK_PAUSE }
+                Step::HighWatermark { pair, looks: looks + 1, not_before: now + HIGH_WATERMARK_PAUSE }
             };
         }
     }
@@ -142,7 +148,7 @@ impl LineUp {
             self.foreign_rounds += 1;
         }
         // The second reading is the first one of the next round.
-        Step::HighWatermark { pair: again, not_before: now }
+        Step::HighWatermark { pair: again, looks: 0, not_before: now }
     }
 
     /// When the pause ends, if one runs.
@@ -208,6 +214,24 @@ mod tests {
         assert_eq!(line_up.next_timeout(), Some(NOW + HIGH_WATERMARK_PAUSE));
         assert_eq!(line_up.poll_question(NOW + HIGH_WATERMARK_PAUSE), Some(Question::HighWatermark));
         assert_eq!(line_up.outcome(), None);
+    }
+
+    #[test]
+    fn a_log_end_that_was_rolled_back_is_read_again() {
+        // 10 was seen at a leader that lost it; its successor goes on from 8.
+        let mut line_up = LineUp::new();
+        let mut log_end = 10;
+        for look in 0..200 {
+            match line_up.poll_question(NOW + HIGH_WATERMARK_PAUSE * look) {
+                Some(Question::LogEnd) => line_up.handle_log_end(std::mem::replace(&mut log_end, 8)),
+                Some(Question::LastBatch) => line_up.handle_last_batch(NOW, batch(7)),
+                Some(Question::HighWatermark) => {
+                    line_up.handle_high_watermark(NOW + HIGH_WATERMARK_PAUSE * look, 8);
+                }
+                None => {}
+            }
+        }
+        assert_eq!(line_up.outcome(), Some(LinedUp { log_end: 8, last_batch: batch(7) }));
     }
 
     #[test]
