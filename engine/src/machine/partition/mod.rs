@@ -180,6 +180,7 @@ impl PartitionMachine {
         let copied = self.record.current().map(|lineage| lineage.generation.source_topic_id);
         let is_other_source = source.is_some_and(|leader| copied.is_some_and(|id| id != leader.topic_id));
         let moved = self.target != target;
+        let ids = self.topic_ids();
         self.source = source;
         self.target = target;
         for (leader, missing_since) in [source, target].iter().zip(&mut self.missing_since) {
@@ -191,6 +192,11 @@ impl PartitionMachine {
             self.window.drain();
         }
         if moved && matches!(self.phase, Phase::LiningUp { .. }) {
+            self.wait(now);
+        }
+        let is_held_for_id = matches!(&self.phase, Phase::Held { reason: HoldReason::Recreated { .. }, .. });
+        if is_held_for_id && ids != self.topic_ids() {
+            // What looked like another topic may have been metadata from before the topic was made.
             self.wait(now);
         }
         self.advance(now);
@@ -343,6 +349,10 @@ impl PartitionMachine {
     #[must_use]
     pub fn record(&self) -> &PartitionRecord {
         &self.record
+    }
+
+    fn topic_ids(&self) -> [Option<u128>; 2] {
+        [self.source, self.target].map(|leader| leader.map(|leader| leader.topic_id))
     }
 
     fn here(&self) -> Option<(Here, Leader)> {

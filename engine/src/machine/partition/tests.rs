@@ -297,3 +297,18 @@ fn a_source_made_again_while_a_decision_is_taken_is_not_copied() {
     bench.wake();
     assert_eq!(bench.machine.held(), Some(&HoldReason::Recreated { side: Side::Source }));
 }
+
+#[test]
+fn a_topic_that_only_old_metadata_took_for_another_is_copied() {
+    let mut record = PartitionRecord::default();
+    record.apply(&PartitionEntry::Opened(generation(EPOCH)));
+    let mut bench = Bench::new(record);
+    let leader = |topic_id| Some(Leader { node: Some(1), leader_epoch: 0, topic_id });
+    bench.machine.handle_leaders(bench.now, leader(1), leader(9));
+    bench.answer();
+    assert_eq!(bench.machine.held(), Some(&HoldReason::Recreated { side: Side::Target }));
+    bench.machine.handle_leaders(bench.now, leader(1), leader(2));
+    bench.answer();
+    bench.wake();
+    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(100));
+}
