@@ -272,8 +272,10 @@ impl World<'_> {
         let index = self.rng.usize(..self.plan.partitions);
         let target = &mut self.cluster.partitions[index];
         let Some(leader) = target.leader else { return };
+        // No follower may fall behind the new start: it would begin anew, without the producer state.
+        let everywhere = target.members.iter().map(|member| member.replica.high_watermark).min();
         let replica = &mut target.members[leader].replica;
-        let to = self.checker.stored_downstream(index).min(replica.high_watermark);
+        let to = self.checker.stored_downstream(index).min(everywhere.unwrap_or(0));
         if to > replica.log_start {
             replica.delete_below(self.rng.i64(replica.log_start..=to));
         }

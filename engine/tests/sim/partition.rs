@@ -200,7 +200,7 @@ impl Partition {
         end != other.replica.log_end()
             || other.follower_ends[follower] != Some(end)
             || member.replica.high_watermark != other.replica.high_watermark.min(end)
-            || member.replica.log_start != other.replica.log_start
+            || member.replica.log_start < other.replica.log_start.min(member.replica.high_watermark)
             || (!other.isr.contains(&follower) && self.is_current(leader))
     }
 
