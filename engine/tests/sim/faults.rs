@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::partition::Partition;
-use super::plan::{Family, Fault};
+use super::plan::Fault;
 use super::replica::Batch;
 use super::source::SourcePartition;
 use super::world::{Event, World, say};
@@ -231,10 +231,6 @@ impl World<'_> {
 
     fn move_source_start(&mut self) {
         let index = self.rng.usize(..self.plan.partitions);
-        // A rival that lags behind would find its position gone.
-        if self.plan.family == Family::Rivals {
-            return;
-        }
         let source = self.sources[index].last_mut().expect("a source has a topic");
         if let Some(copied) = self.checker.copied_to(index, source) {
             let start = self.rng.i64(source.log_start..=copied.max(source.log_start));

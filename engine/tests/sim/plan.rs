@@ -65,7 +65,6 @@ const ALL: [Fault; 20] = [
 
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    pub(crate) family: Family,
     pub(crate) instances: usize,
     pub(crate) partitions: usize,
     pub(crate) nodes: usize,
@@ -98,7 +97,6 @@ impl Plan {
         let nodes = if rng.u8(..4) == 0 { 1 } else { 3 };
         let near_wrap = i32::MAX - rng.i32(0..60);
         Self {
-            family,
             instances,
             partitions: rng.usize(1..=3),
             nodes,

@@ -64,6 +64,7 @@ impl PartitionMachine {
         self.fetching = None;
         match fetched.result {
             Ok(records) => {
+                self.is_out_of_range = false;
                 self.high_watermark = Some(records.high_watermark);
                 if let Some((leader_epoch, end_offset)) = records.diverging {
                     let position = fetched.offset;
@@ -79,6 +80,11 @@ impl PartitionMachine {
 
     fn handle_fetch_failure(&mut self, now: Now, offset: i64, why: &RequestFailure) {
         match why {
+            // Another instance may have copied on while the source's log start moved: look before holding.
+            RequestFailure::Broker(ErrorCode::OffsetOutOfRange) if !self.is_out_of_range => {
+                self.is_out_of_range = true;
+                self.realign();
+            }
             RequestFailure::Broker(ErrorCode::OffsetOutOfRange) => {
                 let log_end = self.high_watermark.unwrap_or(-1);
                 self.backlog.hold_with(HoldReason::OutOfRange { position: offset, log_start: -1, log_end });

@@ -124,6 +124,8 @@ pub struct PartitionMachine {
     source_compacts: bool,
     /// Since when the target's log looks shorter than what was acknowledged.
     shorter_since: Option<Now>,
+    /// The last Fetch found its offset out of range, and the partition has lined up since.
+    is_out_of_range: bool,
     /// The stored map disagreed with the source, and nothing was acknowledged since.
     is_disputed: bool,
     /// The next line-up opens a generation.
@@ -164,6 +166,7 @@ impl PartitionMachine {
             must_line_up: false,
             source_compacts: false,
             shorter_since: None,
+            is_out_of_range: false,
             is_disputed: false,
             must_reopen: false,
             fetch_not_before: None,

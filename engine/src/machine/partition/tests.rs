@@ -312,3 +312,31 @@ fn a_topic_that_only_old_metadata_took_for_another_is_copied() {
     bench.wake();
     assert_eq!(bench.machine.fetch_wanted(bench.now), Some(100));
 }
+
+#[test]
+fn a_position_out_of_range_is_looked_for_again_before_it_holds() {
+    let mut bench = Bench::copying();
+    let out_of_range = |bench: &mut Bench| {
+        let offset = bench.machine.fetch_wanted(bench.now).unwrap();
+        bench.machine.handle_fetch_sent(offset);
+        let result = Err(RequestFailure::Broker(twinlog_protocol::ErrorCode::OffsetOutOfRange));
+        bench.machine.handle_fetched(bench.now, Fetched { offset, result });
+    };
+    // Another instance has copied ten records, and the source's log begins behind our position.
+    (bench.log_end, bench.last_batch) = (30, Some(LastBatch { producer_epoch: EPOCH, last_sequence: 9 }));
+    out_of_range(&mut bench);
+    bench.answer();
+    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(110));
+    bench.fetched(110, 1);
+    let ticket = bench.next_produce();
+    bench.acknowledge(ticket, 1);
+    out_of_range(&mut bench);
+    bench.answer();
+    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(111));
+    out_of_range(&mut bench);
+    assert!(
+        matches!(bench.machine.held(), Some(HoldReason::OutOfRange { .. })),
+        "{:?}",
+        bench.machine.held()
+    );
+}
