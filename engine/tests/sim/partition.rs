@@ -272,7 +272,8 @@ impl Partition {
         (member.epoch, member.leader) = (epoch, leader);
         member.epoch_start = member.replica.log_end();
         member.follower_ends = vec![None; nodes];
-        member.isr = self.isr.clone();
+        // Who hears of an epoch that is over never heard which replicas may be left out.
+        member.isr = if epoch == self.epoch { self.isr.clone() } else { (0..nodes).collect() };
         let answers = &mut self.answers;
         self.waiting.retain(|waiting| {
             let over = waiting.node == node;

@@ -191,11 +191,12 @@ impl Replica {
         self.log.retain(|batch| batch.next_offset() > log_start);
     }
 
-    /// Keeps of each key below `to` the newest record only. The last batch of a producer stays, emptied.
+    /// Keeps of each key below `to` the newest record only. The last batch of a producer stays, emptied. What lies
+    /// behind `to` may be rolled back, so nothing makes way for it.
     pub(crate) fn compact(&mut self, to: i64) {
         let mut newest = BTreeMap::new();
         let mut last_of_producer = BTreeMap::new();
-        for batch in &self.log {
+        for batch in self.log.iter().filter(|batch| batch.next_offset() <= to) {
             for (place, key, _) in &batch.records {
                 newest.insert(key.clone(), batch.base_offset + i64::from(*place));
             }

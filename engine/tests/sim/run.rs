@@ -14,6 +14,8 @@ use super::world::{Event, World};
 /// Virtual time in which everything has to be level once nothing goes wrong any more. A process may be frozen for one
 /// minute of it, and a partition may wait out its longest pauses.
 const LEVEL_WITHIN: Duration = Duration::from_secs(240);
+/// Virtual time in which a stop comes to rest: an answer that got lost is waited for once.
+const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 /// Events of a schedule; more mean that something runs in circles.
 const EVENTS_MAX: u64 = 100_000;
 /// Trace lines printed for a failure.
@@ -114,7 +116,7 @@ impl World<'_> {
             self.stop(slot);
         }
         let thawed = self.slots.iter().map(|slot| slot.frozen_until).max();
-        let end = self.now.max(thawed.unwrap_or_default()) + Duration::from_secs(10);
+        let end = self.now.max(thawed.unwrap_or_default()) + STOPPED_WITHIN;
         self.run_until(end, |world| world.slots.iter().all(|slot| slot.instance.is_none()));
         let left = self.slots.iter().position(|slot| slot.instance.is_some());
         assert_eq!(left, None, "an instance does not stop although nothing is wrong");
@@ -136,7 +138,10 @@ pub(crate) fn check(family: Family, seeds: impl IntoIterator<Item = u64>) -> u64
     for seed in seeds {
         match failure(family, seed, &mut Trace::default()) {
             Ok(count) => events += count,
-            Err(why) => failed.push((seed, why)),
+            Err(why) => {
+                println!("{family:?} seed {seed}: {why}");
+                failed.push((seed, why));
+            }
         }
         if failed.len() >= FAILURES_MAX {
             break;
@@ -152,9 +157,6 @@ pub(crate) fn check(family: Family, seeds: impl IntoIterator<Item = u64>) -> u64
         println!("{line}");
     }
     assert_eq!(again.as_ref(), Err(why), "the schedule fails only at times: chance from outside got in");
-    for (seed, why) in &failed {
-        println!("{family:?} seed {seed}: {why}");
-    }
     panic!("{family:?}: {} seeds fail, the first one is {seed}: {why}", failed.len());
 }
 
