@@ -4,6 +4,7 @@ use super::plan::Family;
 use super::run;
 
 const FAILED_ONCE: &[(Family, u64, &str)] = &[
+    (Family::Forgotten, 95_929, "a decision was carried out at another leader than the one that was asked"),
     (Family::Forgotten, 138_610, "the model's deposed leader counted its replicas by a later epoch"),
     (Family::Alone, 82_323, "a stop that waits for a lost answer takes longer than 10 s"),
     (Family::Alone, 121_687, "the model's cleaner dropped committed records for uncommitted ones"),

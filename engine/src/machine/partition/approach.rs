@@ -36,9 +36,9 @@ impl PartitionMachine {
         let producer_id =
             Some(generation.map_or(self.config.producer_id, |generation| generation.producer_id));
         if let Some(found) = machine.outcome() {
-            let record_changes = *record_changes;
+            let (leader, record_changes) = (*leader, *record_changes);
             let Some((here, _)) = self.here() else { return self.wait(now) };
-            let case = Case { found, here, tail: None, state_is_current: false, record_changes };
+            let case = Case { found, here, leader, tail: None, state_is_current: false, record_changes };
             return self.decide(now, case);
         }
         if let Some(question) = machine.poll_question(now) {
@@ -194,8 +194,8 @@ impl PartitionMachine {
             // Another instance wrote about this partition since the line-up began: what was found is too old.
             return self.wait(now);
         }
-        if self.here().is_none_or(|(here, _)| here != case.here) {
-            // The leader is gone, or a topic was made again.
+        if self.here() != Some((case.here, case.leader)) {
+            // The leadership has moved, or a topic was made again.
             return self.wait(now);
         }
         let decision =

@@ -75,6 +75,9 @@ enum Phase {
 struct Case {
     found: LinedUp,
     here: Here,
+    /// Who answered: another leader's log may end elsewhere, and while it holds no producer state of ours, nothing but
+    /// the line-up would find that out.
+    leader: Leader,
     tail: Option<Tail>,
     state_is_current: bool,
     record_changes: u64,

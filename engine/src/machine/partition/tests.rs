@@ -42,6 +42,32 @@ impl Bench {
         bench
     }
 
+    /// A partition with a generation, about to line up.
+    fn lining_up() -> Self {
+        let mut record = PartitionRecord::default();
+        record.apply(&PartitionEntry::Opened(generation(EPOCH)));
+        let mut bench = Self::new(record);
+        let leader = |topic_id| Some(Leader { node: Some(1), leader_epoch: 0, topic_id });
+        bench.machine.handle_leaders(bench.now, leader(1), leader(2));
+        bench
+    }
+
+    /// Answers the line-up, and gives the attempt that waits for the state topic.
+    fn until_state_is_read(&mut self) -> u64 {
+        loop {
+            match self.machine.poll_command().expect("the state is to be read") {
+                Command::ReadState { attempt } => return attempt,
+                Command::Ask { attempt, question: Question::LastBatch, .. } => {
+                    self.machine.handle_last_batch(self.now, attempt, self.last_batch);
+                }
+                Command::Ask { attempt, question, .. } => {
+                    self.machine.handle_offset(self.now, attempt, question, self.log_end);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
     fn start(&mut self) {
         let leader = |topic_id| Some(Leader { node: Some(1), leader_epoch: 0, topic_id });
         self.machine.handle_leaders(self.now, leader(1), leader(2));
@@ -273,29 +299,30 @@ fn a_source_made_again_holds_the_partition_before_anything_of_it_is_sent() {
 
 #[test]
 fn a_source_made_again_while_a_decision_is_taken_is_not_copied() {
-    let mut record = PartitionRecord::default();
-    record.apply(&PartitionEntry::Opened(generation(EPOCH)));
-    let mut bench = Bench::new(record);
+    let mut bench = Bench::lining_up();
+    let attempt = bench.until_state_is_read();
     let leader = |topic_id| Some(Leader { node: Some(1), leader_epoch: 0, topic_id });
-    bench.machine.handle_leaders(bench.now, leader(1), leader(2));
-    let attempt = loop {
-        match bench.machine.poll_command().expect("the state is to be read") {
-            Command::ReadState { attempt } => break attempt,
-            Command::Ask { attempt, question: Question::LastBatch, .. } => {
-                bench.machine.handle_last_batch(bench.now, attempt, None);
-            }
-            Command::Ask { attempt, question, .. } => {
-                bench.machine.handle_offset(bench.now, attempt, question, bench.log_end);
-            }
-            other => panic!("{other:?}"),
-        }
-    };
     bench.machine.handle_leaders(bench.now, leader(9), leader(2));
     bench.machine.handle_state_read(bench.now, attempt);
     bench.answer();
     assert_eq!(bench.machine.fetch_wanted(bench.now), None);
     bench.wake();
     assert_eq!(bench.machine.held(), Some(&HoldReason::Recreated { side: Side::Source }));
+}
+
+#[test]
+fn a_leader_elected_while_a_decision_is_taken_is_asked_before_anything_is_sent() {
+    let mut bench = Bench::lining_up();
+    let attempt = bench.until_state_is_read();
+    let source = Some(Leader { node: Some(1), leader_epoch: 0, topic_id: 1 });
+    let elected = Some(Leader { node: Some(2), leader_epoch: 1, topic_id: 2 });
+    bench.machine.handle_leaders(bench.now, source, elected);
+    // The new leader's log holds a batch that the old one never had: sent, never acknowledged, and forgotten.
+    bench.log_end = 21;
+    bench.machine.handle_state_read(bench.now, attempt);
+    assert_eq!(bench.machine.fetch_wanted(bench.now), None, "what the old leader said is out of date");
+    bench.wake();
+    assert!(matches!(bench.left[..], [Command::ReadTail { from: 20, to: 21, .. }]), "{:?}", bench.left);
 }
 
 #[test]
