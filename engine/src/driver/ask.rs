@@ -10,7 +10,7 @@ use twinlog_protocol::message::types::{
 use crate::io::cluster::{ClusterClient, Target};
 use crate::io::error::CallError;
 use crate::machine::line_up::LastBatch;
-use crate::machine::partition::RequestFailure;
+use crate::machine::partition::{RequestFailure, SourceSpan};
 
 /// Partitions are asked as a consumer or producer asks, not as a replica.
 const NO_REPLICA: i32 = -1;
@@ -121,6 +121,17 @@ pub(super) async fn list_offset(
     let partition = partition.ok_or_else(|| incomplete("ListOffsets"))?;
     check(partition.error_code)?;
     Ok(partition.offset)
+}
+
+/// From where to where a partition of the source can be read.
+pub(super) async fn source_span(
+    cluster: &ClusterClient,
+    place: &Place,
+) -> Result<SourceSpan, RequestFailure> {
+    Ok(SourceSpan {
+        log_start: list_offset(cluster, place, EARLIEST).await?,
+        high_watermark: list_offset(cluster, place, LATEST).await?,
+    })
 }
 
 /// A producer id that nobody has had.

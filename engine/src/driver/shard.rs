@@ -31,7 +31,9 @@ use crate::machine::fetch_plan::FetchPlan;
 use crate::machine::flow_identity::FlowIdentity;
 use crate::machine::hold::Side;
 use crate::machine::line_up::{LastBatch, Question};
-use crate::machine::partition::{CopySearch, Fetched, PartitionConfig, PartitionMachine, RequestFailure};
+use crate::machine::partition::{
+    CopySearch, Fetched, PartitionConfig, PartitionMachine, RequestFailure, SourceSpan,
+};
 use crate::machine::partition_record::PartitionRecord;
 use crate::machine::produce_window::ProduceAnswer;
 use crate::machine::resume::Tail;
@@ -85,7 +87,7 @@ pub(super) enum Done {
     LastBatch { slot: usize, attempt: u64, result: Result<Option<LastBatch>, RequestFailure> },
     Tail { slot: usize, attempt: u64, result: Result<Tail, RequestFailure> },
     Copy { slot: usize, attempt: u64, result: Result<CopySearch, RequestFailure> },
-    SourceStart { slot: usize, attempt: u64, result: Result<i64, RequestFailure> },
+    SourceSpan { slot: usize, attempt: u64, result: Result<SourceSpan, RequestFailure> },
     NewProducerId { slot: usize, attempt: u64, result: Result<i64, RequestFailure> },
     Produced { slot: usize, ticket: u64, answer: ProduceAnswer },
     LaneOpened { key: LaneKey, result: Result<Connection, CallError> },

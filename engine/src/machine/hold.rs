@@ -61,9 +61,9 @@ pub enum HoldReason {
     OutOfRange {
         /// The next offset to copy.
         position: i64,
-        /// The source's log start, -1 if not known.
+        /// The source's log start.
         log_start: i64,
-        /// The source's high watermark, -1 if not known.
+        /// The source's high watermark.
         log_end: i64,
     },
     /// The source's log was cut back and written anew below our position.

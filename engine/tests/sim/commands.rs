@@ -62,9 +62,9 @@ impl World<'_> {
                 let purpose = Purpose::FindCopy { partition, attempt };
                 self.send_or_fail(slot, node, Lane::Admin, Request::FindCopy { partition, to }, purpose);
             }
-            Command::AskSourceStart { attempt } => {
+            Command::AskSourceSpan { attempt } => {
                 let delay = self.delay();
-                self.schedule(delay, Event::SourceStart { slot, life, partition, attempt });
+                self.schedule(delay, Event::SourceSpan { slot, life, partition, attempt });
             }
             Command::ReadState { attempt } => {
                 let id = instance.job(Job::ReadState { partition, attempt });

@@ -8,6 +8,9 @@ const FAILED_ONCE: &[(Family, u64, &str)] = &[
     (Family::Forgotten, 138_610, "the model's deposed leader counted its replicas by a later epoch"),
     (Family::Alone, 82_323, "a stop that waits for a lost answer takes longer than 10 s"),
     (Family::Alone, 121_687, "the model's cleaner dropped committed records for uncommitted ones"),
+    (Family::Rivals, 45_028, "the source's log start passed a lagging instance twice"),
+    (Family::Rivals, 137_401, "the source's log was looked at, and the instance frozen"),
+    (Family::Rivals, 184_850, "a held partition did not notice that its rival knew more"),
 ];
 
 #[test]

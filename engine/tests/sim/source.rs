@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use fastrand::Rng;
+use twinlog_engine::machine::partition::SourceSpan;
 use twinlog_protocol::batch::{Attributes, BatchHeader};
 use twinlog_protocol::record::BatchBuilder;
 
@@ -67,6 +68,10 @@ impl SourcePartition {
 
     pub(crate) fn log_end(&self) -> i64 {
         self.pieces.last().map_or(self.log_start, Piece::next_offset)
+    }
+
+    pub(crate) fn span(&self) -> SourceSpan {
+        SourceSpan { log_start: self.log_start, high_watermark: self.log_end() }
     }
 
     pub(crate) fn is_optional(&self, offset: i64) -> bool {

@@ -86,7 +86,7 @@ pub(crate) enum Event {
         partition: usize,
         fetch: u64,
     },
-    SourceStart {
+    SourceSpan {
         slot: usize,
         life: u64,
         partition: usize,
@@ -300,10 +300,10 @@ impl<'a> World<'a> {
             Event::Fetch(fetch) => self.fetch(fetch),
             Event::Fetched { slot, life, partition, fetched } => self.fetched(slot, life, partition, fetched),
             Event::Unpark { partition, fetch } => self.unpark(partition, Some(fetch)),
-            Event::SourceStart { slot, life, partition, attempt } => {
-                let log_start = self.source(partition).log_start;
+            Event::SourceSpan { slot, life, partition, attempt } => {
+                let span = self.source(partition).span();
                 self.with_machine(slot, life, partition, |machine, now| {
-                    machine.handle_source_start(now, attempt, log_start);
+                    machine.handle_source_span(now, attempt, span);
                 });
             }
             Event::Wake { slot, life } => self.wake(slot, life),
@@ -320,7 +320,7 @@ impl<'a> World<'a> {
             }
             Event::Metadata { slot, .. }
             | Event::Fetched { slot, .. }
-            | Event::SourceStart { slot, .. }
+            | Event::SourceSpan { slot, .. }
             | Event::Wake { slot, .. } => *slot,
             _ => return Some(event),
         };

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use twinlog_engine::machine::Now;
 use twinlog_engine::machine::line_up::Question;
 use twinlog_engine::machine::partition::{
-    Command, Fetched, FetchedRecords, Leader, PartitionConfig, PartitionMachine,
+    Command, Fetched, FetchedRecords, Leader, PartitionConfig, PartitionMachine, SourceSpan,
 };
 use twinlog_engine::machine::partition_record::PartitionRecord;
 use twinlog_engine::machine::produce_window::ProduceAnswer;
@@ -95,7 +95,10 @@ impl Partitions {
                     machine.handle_last_batch(NOW, attempt, None);
                 }
                 Command::Ask { attempt, question, .. } => machine.handle_offset(NOW, attempt, question, 0),
-                Command::AskSourceStart { attempt } => machine.handle_source_start(NOW, attempt, 0),
+                Command::AskSourceSpan { attempt } => {
+                    let span = SourceSpan { log_start: 0, high_watermark: 0 };
+                    machine.handle_source_span(NOW, attempt, span);
+                }
                 Command::ReadState { attempt } => machine.handle_state_read(NOW, attempt),
                 Command::Store { attempt, entry } => {
                     machine.handle_state(&entry);

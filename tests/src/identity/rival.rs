@@ -16,7 +16,9 @@ use twinlog_engine::{
         Now,
         hold::Side,
         line_up::{LastBatch, Question},
-        partition::{Command, CopySearch, Event, Fetched, Leader, PartitionMachine, RequestFailure},
+        partition::{
+            Command, CopySearch, Event, Fetched, Leader, PartitionMachine, RequestFailure, SourceSpan,
+        },
         partition_record::{PartitionEntry, PartitionRecord},
         produce_window::ProduceAnswer,
         resume::Tail,
@@ -38,7 +40,7 @@ enum Done {
     LastBatch(u64, Result<Option<LastBatch>, RequestFailure>),
     Tail(u64, Result<Tail, RequestFailure>),
     Copy(u64, Result<CopySearch, RequestFailure>),
-    SourceStart(u64),
+    SourceSpan(u64),
     StateRead(u64, usize),
     Stored(Option<u64>, Stored),
     Produced(u64, ProduceAnswer),
@@ -197,8 +199,8 @@ impl Rival {
                     Done::Copy(attempt, found)
                 });
             }
-            Command::AskSourceStart { attempt } => {
-                errands.spawn(async move { Done::SourceStart(attempt) });
+            Command::AskSourceSpan { attempt } => {
+                errands.spawn(async move { Done::SourceSpan(attempt) });
             }
             Command::ReadState { attempt } => {
                 let (field, partition) = (Arc::clone(&self.field), self.partition);
@@ -269,7 +271,10 @@ impl Rival {
             | Done::Copy(attempt, Err(why)) => {
                 self.life.machine.handle_failure(now, attempt, Side::Target, "a request", &why);
             }
-            Done::SourceStart(attempt) => self.life.machine.handle_source_start(now, attempt, 0),
+            Done::SourceSpan(attempt) => {
+                let span = SourceSpan { log_start: 0, high_watermark: i64::MAX };
+                self.life.machine.handle_source_span(now, attempt, span);
+            }
             Done::StateRead(attempt, to) => {
                 self.read_state(Some(to));
                 self.life.machine.handle_state_read(now, attempt);

@@ -35,15 +35,15 @@ impl Shard {
                 }));
             }
             Command::FindCopy { attempt, to, producer_id } => self.find_copy(slot, attempt, to, producer_id),
-            Command::AskSourceStart { attempt } => {
+            Command::AskSourceSpan { attempt } => {
                 let place = self.slots[slot].place(Side::Source, None, LINE_UP_LANE);
                 let source = self.parts.source.clone();
                 self.errands.push(Box::pin(async move {
                     let result = match place {
-                        Some(place) => ask::list_offset(&source, &place, ask::EARLIEST).await,
+                        Some(place) => ask::source_span(&source, &place).await,
                         None => Err(no_leader()),
                     };
-                    Done::SourceStart { slot, attempt, result }
+                    Done::SourceSpan { slot, attempt, result }
                 }));
             }
             Command::ReadState { attempt } => {
@@ -186,8 +186,8 @@ impl Shard {
                 Ok(search) => self.touch(slot).handle_copy(now, attempt, search),
                 Err(why) => self.failed(now, slot, attempt, Side::Target, "Fetch", &why),
             },
-            Done::SourceStart { slot, attempt, result } => match result {
-                Ok(log_start) => self.touch(slot).handle_source_start(now, attempt, log_start),
+            Done::SourceSpan { slot, attempt, result } => match result {
+                Ok(span) => self.touch(slot).handle_source_span(now, attempt, span),
                 Err(why) => self.failed(now, slot, attempt, Side::Source, "ListOffsets", &why),
             },
             Done::NewProducerId { slot, attempt, result } => match result {

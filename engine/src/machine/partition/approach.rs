@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use twinlog_protocol::ErrorCode;
 
-use super::{Case, Command, CopySearch, Event, PartitionMachine, Phase, RequestFailure, Step};
+use super::{Case, Command, CopySearch, Event, PartitionMachine, Phase, RequestFailure, SourceSpan, Step};
 use crate::machine::Now;
 use crate::machine::hold::{HoldReason, Side};
 use crate::machine::line_up::{LastBatch, LineUp, Question};
@@ -13,6 +13,7 @@ use crate::machine::partition_record::PartitionEntry;
 use crate::machine::resume::{Decision, Opening, Tail, decide, reopen};
 
 use super::backlog::Backlog;
+use super::copying::out_of_range;
 
 /// How long a replaced leader may not have heard of it: a broker's session (`broker.session.timeout.ms`), and a bit.
 const STALE_LEADER_MAX: Duration = Duration::from_secs(12);
@@ -73,7 +74,7 @@ impl PartitionMachine {
         self.go_on_lining_up(now);
     }
 
-    /// A request of the approach, named `request`, brought no answer.
+    /// A request of an attempt, named `request`, brought no answer.
     pub fn handle_failure(
         &mut self,
         now: Now,
@@ -82,18 +83,21 @@ impl PartitionMachine {
         request: &'static str,
         why: &RequestFailure,
     ) {
-        let approaching = matches!(self.phase, Phase::LiningUp { .. } | Phase::Deciding { .. });
-        if attempt != self.attempt || !approaching {
+        if attempt != self.attempt {
             return;
         }
-        match why {
-            RequestFailure::Broker(code) if is_lasting(*code) => {
+        match (&self.phase, why) {
+            (Phase::Copying, _) => self.handle_fetch_failure(now, request, why),
+            (Phase::LiningUp { .. } | Phase::Deciding { .. }, RequestFailure::Broker(code))
+                if is_lasting(*code) =>
+            {
                 self.hold(now, HoldReason::Denied { side, request, code: code.to_string() });
             }
-            RequestFailure::Broker(_) | RequestFailure::Unanswered(_) => {
+            (Phase::LiningUp { .. } | Phase::Deciding { .. }, _) => {
                 self.commands.push_back(Command::RefreshMetadata(side));
                 self.wait(now);
             }
+            (Phase::Waiting { .. } | Phase::Held { .. } | Phase::Stopped, _) => return,
         }
         self.advance(now);
     }
@@ -131,8 +135,8 @@ impl PartitionMachine {
                 );
             }
             CopySearch::Nothing if known.is_none() => {
-                let attempt = self.ask(case, Step::SourceStart(opening));
-                self.commands.push_back(Command::AskSourceStart { attempt });
+                let attempt = self.ask(case, Step::SourceSpan(opening));
+                self.commands.push_back(Command::AskSourceSpan { attempt });
             }
             CopySearch::Nothing => {
                 self.hold(now, lost_state("the source no longer holds what it copied last"));
@@ -143,13 +147,17 @@ impl PartitionMachine {
         }
     }
 
-    /// The source's log start.
-    pub fn handle_source_start(&mut self, now: Now, attempt: u64, log_start: i64) {
+    /// Where the source's log begins and ends.
+    pub fn handle_source_span(&mut self, now: Now, attempt: u64, span: SourceSpan) {
         if attempt != self.attempt {
             return;
         }
-        if let Phase::Deciding { case, step: Step::SourceStart(opening) } = self.phase {
-            self.open(now, case, Opening { upstream_start: Some(log_start), ..opening });
+        match self.phase {
+            Phase::Deciding { case, step: Step::SourceSpan(opening) } => {
+                self.open(now, case, Opening { upstream_start: Some(span.log_start), ..opening });
+            }
+            Phase::Copying => self.handle_span_after_fetch(now, span),
+            _ => {}
         }
     }
 
@@ -231,8 +239,8 @@ impl PartitionMachine {
                 self.commands.push_back(Command::FindCopy { attempt, to, producer_id });
             }
             Decision::Open(opening) if opening.upstream_start.is_none() => {
-                let attempt = self.ask(case, Step::SourceStart(opening));
-                self.commands.push_back(Command::AskSourceStart { attempt });
+                let attempt = self.ask(case, Step::SourceSpan(opening));
+                self.commands.push_back(Command::AskSourceSpan { attempt });
             }
             Decision::Open(opening) => self.open(now, case, opening),
             Decision::NewProducerId { upstream_start, downstream_start } => {
@@ -285,6 +293,9 @@ impl PartitionMachine {
     }
 
     fn begin_copying(&mut self, now: Now, position: Run, fresh: bool) {
+        if let Some(span) = self.source_span.take().filter(|span| position.upstream < span.log_start) {
+            return self.hold(now, out_of_range(position.upstream, span));
+        }
         self.next_attempt();
         self.phase = Phase::Copying;
         self.told = None;

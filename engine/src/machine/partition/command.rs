@@ -42,8 +42,8 @@ pub enum Command {
         /// Producer id of our batches.
         producer_id: i64,
     },
-    /// Ask the source for the partition's log start.
-    AskSourceStart {
+    /// Ask the source where the partition's log begins and ends.
+    AskSourceSpan {
         /// Attempt to give back.
         attempt: u64,
     },
@@ -166,6 +166,15 @@ pub struct Fetched {
     pub offset: i64,
     /// What came.
     pub result: Result<FetchedRecords, RequestFailure>,
+}
+
+/// From where to where the source's log can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceSpan {
+    /// The log start.
+    pub log_start: i64,
+    /// The high watermark.
+    pub high_watermark: i64,
 }
 
 /// Records and watermarks of one partition.

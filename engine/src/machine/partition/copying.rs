@@ -6,7 +6,9 @@ use twinlog_protocol::batch::{ProducerStamp, rewrite};
 use twinlog_protocol::{ErrorCode, Retry};
 
 use super::backlog::Planned;
-use super::{Closing, Command, Event, Fetched, GONE_AFTER, PartitionMachine, Phase, RequestFailure, Side};
+use super::{
+    Closing, Command, Event, Fetched, GONE_AFTER, PartitionMachine, Phase, RequestFailure, Side, SourceSpan,
+};
 use crate::machine::Now;
 use crate::machine::hold::HoldReason;
 use crate::machine::lineage::{Generation, Run};
@@ -61,10 +63,15 @@ impl PartitionMachine {
         if self.fetching != Some(fetched.offset) || !matches!(self.phase, Phase::Copying) {
             return;
         }
+        if matches!(&fetched.result, Err(RequestFailure::Broker(ErrorCode::OffsetOutOfRange))) {
+            // Another instance may have copied on while the source's log start moved: look before holding. Until then
+            // the Fetch counts as under way.
+            self.commands.push_back(Command::AskSourceSpan { attempt: self.attempt });
+            return;
+        }
         self.fetching = None;
         match fetched.result {
             Ok(records) => {
-                self.is_out_of_range = false;
                 self.high_watermark = Some(records.high_watermark);
                 if let Some((leader_epoch, end_offset)) = records.diverging {
                     let position = fetched.offset;
@@ -73,25 +80,31 @@ impl PartitionMachine {
                     self.backlog.plan(records.records);
                 }
             }
-            Err(why) => self.handle_fetch_failure(now, fetched.offset, &why),
+            Err(why) => self.handle_fetch_failure(now, "Fetch", &why),
         }
         self.advance(now);
     }
 
-    fn handle_fetch_failure(&mut self, now: Now, offset: i64, why: &RequestFailure) {
+    /// The source's log was looked at because a Fetch was out of range.
+    pub(super) fn handle_span_after_fetch(&mut self, now: Now, span: SourceSpan) {
+        let Some(offset) = self.fetching.take() else { return };
+        if offset > span.high_watermark {
+            self.backlog.hold_with(out_of_range(offset, span));
+        } else {
+            // What was not copied by now is not there any more: the line-up tells.
+            self.source_span = Some(span);
+            self.fetch_not_before = Some(now + FETCH_PAUSE);
+            self.realign();
+        }
+        self.advance(now);
+    }
+
+    pub(super) fn handle_fetch_failure(&mut self, now: Now, request: &'static str, why: &RequestFailure) {
+        self.fetching = None;
         match why {
-            // Another instance may have copied on while the source's log start moved: look before holding.
-            RequestFailure::Broker(ErrorCode::OffsetOutOfRange) if !self.is_out_of_range => {
-                self.is_out_of_range = true;
-                self.realign();
-            }
-            RequestFailure::Broker(ErrorCode::OffsetOutOfRange) => {
-                let log_end = self.high_watermark.unwrap_or(-1);
-                self.backlog.hold_with(HoldReason::OutOfRange { position: offset, log_start: -1, log_end });
-            }
             RequestFailure::Broker(code) if is_denied(*code) => {
                 let code = code.to_string();
-                self.backlog.hold_with(HoldReason::Denied { side: Side::Source, request: "Fetch", code });
+                self.backlog.hold_with(HoldReason::Denied { side: Side::Source, request, code });
             }
             RequestFailure::Broker(_) | RequestFailure::Unanswered(_) => {
                 self.fetch_not_before = Some(now + FETCH_PAUSE);
@@ -329,6 +342,10 @@ impl PartitionMachine {
             self.missing_since[0].map(|since| since + GONE_AFTER).filter(|_| self.backlog.hold().is_none());
         [late, self.progress_due(), fetch, gone].into_iter().flatten().min()
     }
+}
+
+pub(super) fn out_of_range(position: i64, span: SourceSpan) -> HoldReason {
+    HoldReason::OutOfRange { position, log_start: span.log_start, log_end: span.high_watermark }
 }
 
 fn is_denied(code: ErrorCode) -> bool {

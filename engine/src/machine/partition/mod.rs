@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use self::backlog::Backlog;
 pub use self::command::{
-    Command, CopyEnd, CopySearch, Event, Fetched, FetchedRecords, Leader, RequestFailure,
+    Command, CopyEnd, CopySearch, Event, Fetched, FetchedRecords, Leader, RequestFailure, SourceSpan,
 };
 use super::Now;
 use super::hold::{HoldReason, Side};
@@ -89,7 +89,7 @@ enum Step {
     State,
     Tail,
     Copy(Opening),
-    SourceStart(Opening),
+    SourceSpan(Opening),
     Stored,
     ProducerId(Opening),
 }
@@ -127,8 +127,9 @@ pub struct PartitionMachine {
     source_compacts: bool,
     /// Since when the target's log looks shorter than what was acknowledged.
     shorter_since: Option<Now>,
-    /// The last Fetch found its offset out of range, and the partition has lined up since.
-    is_out_of_range: bool,
+    /// The source's log as it was found when a Fetch was out of range: the next line-up tells whether it had been
+    /// copied by then.
+    source_span: Option<SourceSpan>,
     /// The stored map disagreed with the source, and nothing was acknowledged since.
     is_disputed: bool,
     /// The next line-up opens a generation.
@@ -169,7 +170,7 @@ impl PartitionMachine {
             must_line_up: false,
             source_compacts: false,
             shorter_since: None,
-            is_out_of_range: false,
+            source_span: None,
             is_disputed: false,
             must_reopen: false,
             fetch_not_before: None,
@@ -215,6 +216,10 @@ impl PartitionMachine {
         let after = (self.record.mark(), self.record.current().map(|lineage| lineage.generation));
         if before != after {
             self.record_changes += 1;
+            if let Phase::Held { retry_at, .. } = &mut self.phase {
+                // What held the partition may have been that we knew too little.
+                *retry_at = Some(Now::ZERO);
+            }
         }
         if before.1 != after.1 && matches!(self.phase, Phase::Copying) {
             // Another instance opened a new generation: ours is over, and so is what we know of its progress.

@@ -114,6 +114,22 @@ impl Bench {
         self.answer();
     }
 
+    /// A Fetch is out of range, and the source says why.
+    fn finds_source_span(&mut self, span: SourceSpan) {
+        let offset = self.machine.fetch_wanted(self.now).expect("a partition that wants records");
+        self.machine.handle_fetch_sent(offset);
+        let result = Err(RequestFailure::Broker(twinlog_protocol::ErrorCode::OffsetOutOfRange));
+        self.machine.handle_fetched(self.now, Fetched { offset, result });
+        assert_eq!(self.machine.fetch_wanted(self.now), None, "the source is asked first");
+        match self.machine.poll_command() {
+            Some(Command::AskSourceSpan { attempt }) => {
+                self.machine.handle_source_span(self.now, attempt, span);
+            }
+            other => panic!("the source is to be asked, not {other:?}"),
+        }
+        self.answer();
+    }
+
     /// The entry that is to be stored, and the attempt that waits for it.
     fn next_store(&mut self) -> (PartitionEntry, Option<u64>) {
         match self.left.pop() {
@@ -247,9 +263,10 @@ fn a_generation_that_another_instance_stored_meanwhile_is_not_opened_over() {
     let mut bench = Bench::new(PartitionRecord::default());
     bench.log_end = 0;
     bench.start();
-    let Some(Command::AskSourceStart { attempt }) = bench.left.pop() else { panic!("{:?}", bench.left) };
+    let Some(Command::AskSourceSpan { attempt }) = bench.left.pop() else { panic!("{:?}", bench.left) };
     bench.machine.handle_state(&PartitionEntry::Opened(generation(EPOCH)));
-    bench.machine.handle_source_start(bench.now, attempt, 100);
+    let span = SourceSpan { log_start: 100, high_watermark: 100 };
+    bench.machine.handle_source_span(bench.now, attempt, span);
     assert!(bench.machine.poll_command().is_none(), "looks again first");
     assert_eq!(bench.machine.record().current().map(|lineage| lineage.generation), Some(generation(EPOCH)));
 }
@@ -341,29 +358,48 @@ fn a_topic_that_only_old_metadata_took_for_another_is_copied() {
 }
 
 #[test]
-fn a_position_out_of_range_is_looked_for_again_before_it_holds() {
+fn a_position_out_of_range_holds_only_what_nobody_had_copied_by_then() {
     let mut bench = Bench::copying();
-    let out_of_range = |bench: &mut Bench| {
-        let offset = bench.machine.fetch_wanted(bench.now).unwrap();
-        bench.machine.handle_fetch_sent(offset);
-        let result = Err(RequestFailure::Broker(twinlog_protocol::ErrorCode::OffsetOutOfRange));
-        bench.machine.handle_fetched(bench.now, Fetched { offset, result });
-    };
-    // Another instance has copied ten records, and the source's log begins behind our position.
-    (bench.log_end, bench.last_batch) = (30, Some(LastBatch { producer_epoch: EPOCH, last_sequence: 9 }));
-    out_of_range(&mut bench);
-    bench.answer();
-    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(110));
-    bench.fetched(110, 1);
-    let ticket = bench.next_produce();
-    bench.acknowledge(ticket, 1);
-    out_of_range(&mut bench);
-    bench.answer();
-    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(111));
-    out_of_range(&mut bench);
-    assert!(
-        matches!(bench.machine.held(), Some(HoldReason::OutOfRange { .. })),
-        "{:?}",
-        bench.machine.held()
-    );
+    let span_from = |log_start| SourceSpan { log_start, high_watermark: 500 };
+    // Another instance has copied on while the source's log start moved, twice.
+    for (last_sequence, log_start) in [(9, 107), (14, 115)] {
+        bench.log_end = 21 + i64::from(last_sequence);
+        bench.last_batch = Some(LastBatch { producer_epoch: EPOCH, last_sequence });
+        bench.finds_source_span(span_from(log_start));
+        assert_eq!(bench.machine.held(), None);
+        bench.wake();
+        let position = 101 + i64::from(last_sequence);
+        assert_eq!(bench.machine.fetch_wanted(bench.now), Some(position));
+    }
+    bench.finds_source_span(span_from(117));
+    let reason = HoldReason::OutOfRange { position: 115, log_start: 117, log_end: 500 };
+    assert_eq!(bench.machine.held(), Some(&reason));
+}
+
+#[test]
+fn a_source_that_ends_before_the_position_holds_the_partition() {
+    let mut bench = Bench::copying();
+    bench.finds_source_span(SourceSpan { log_start: 0, high_watermark: 99 });
+    let reason = HoldReason::OutOfRange { position: 100, log_start: 0, log_end: 99 };
+    assert_eq!(bench.machine.held(), Some(&reason));
+}
+
+#[test]
+fn what_another_instance_stores_may_release_a_held_partition() {
+    let mut record = PartitionRecord::default();
+    record.apply(&PartitionEntry::Opened(generation(EPOCH)));
+    let mut bench = Bench::new(record);
+    bench.log_end = 28;
+    bench.start();
+    let Some(Command::ReadTail { attempt, .. }) = bench.left.pop() else { panic!("{:?}", bench.left) };
+    let trimmed = Tail { from: 25, last: None, records: 0 };
+    bench.machine.handle_tail(bench.now, attempt, trimmed);
+    assert!(matches!(bench.machine.held(), Some(HoldReason::Ambiguous { .. })));
+    assert_eq!(bench.machine.next_timeout(), None);
+    let (producer_id, producer_epoch) = (7, EPOCH);
+    let mark = Run { number: 8, upstream: 108, downstream: 28 };
+    bench.machine.handle_state(&PartitionEntry::Progress { producer_id, producer_epoch, mark });
+    bench.wake();
+    let (entry, _) = bench.next_store();
+    assert!(matches!(entry, PartitionEntry::Opened(next) if next.upstream_start == 108), "{entry:?}");
 }
