@@ -17,6 +17,9 @@ pub struct FlowStatus {
     pub records: u64,
     /// Bytes of their batches, as they are compressed.
     pub bytes: u64,
+    /// Records that got into the target twice since the start: only where its brokers had forgotten our producer state
+    /// (`producer.id.expiration.ms`) while a batch was late.
+    pub repeated_records: u64,
     /// Upstream offsets between the positions and the high watermarks last seen.
     pub lag_records: u64,
     /// The held partitions.

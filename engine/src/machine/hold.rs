@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use twinlog_protocol::ErrorCode;
 use twinlog_protocol::batch::Unsupported;
 
 /// Which of the two clusters.
@@ -44,13 +45,19 @@ pub enum HoldReason {
         fault: String,
     },
     /// The target refused a batch for good.
-    #[error("the target refuses the batch at upstream offset {offset} with {code}{detail}")]
+    #[error(
+        "the target refuses the batch of {bytes} bytes at upstream offset {offset} with {code}, {}{detail}; it is tried \
+         again every 30 s",
+        code.description()
+    )]
     Refused {
         /// First upstream offset of the batch.
         offset: i64,
-        /// The broker's error, by name and number.
-        code: String,
-        /// The broker's own sentence, or what to do.
+        /// Its size as it was sent.
+        bytes: usize,
+        /// The broker's error.
+        code: ErrorCode,
+        /// The broker's own sentence behind a colon, if it had one.
         detail: String,
     },
     /// The position to read is not in the source's log.

@@ -279,6 +279,19 @@ impl Shard {
                     "others write to the target's partition"
                 );
             }
+            Event::Repeated { records, from, to } => {
+                self.totals.repeated_records += records;
+                tracing::error!(
+                    flow,
+                    topic,
+                    partition,
+                    records,
+                    from,
+                    to,
+                    "records are on the target twice: a late batch of ours was taken although its epoch was over; raise \
+                     producer.id.expiration.ms on the target while old records are copied"
+                );
+            }
             Event::InDoubt { why } => tracing::info!(flow, topic, partition, "lining up after: {why}"),
         }
         let event = FlowEvent { topic: key.source_topic.clone(), partition, event };

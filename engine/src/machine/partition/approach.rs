@@ -87,7 +87,7 @@ impl PartitionMachine {
             return;
         }
         match (&self.phase, why) {
-            (Phase::Copying, _) => self.handle_fetch_failure(now, request, why),
+            (Phase::Copying, _) if side == Side::Source => self.handle_fetch_failure(now, request, why),
             (Phase::LiningUp { .. } | Phase::Deciding { .. }, RequestFailure::Broker(code))
                 if is_lasting(*code) =>
             {
@@ -97,7 +97,8 @@ impl PartitionMachine {
                 self.commands.push_back(Command::RefreshMetadata(side));
                 self.wait(now);
             }
-            (Phase::Waiting { .. } | Phase::Held { .. } | Phase::Stopped, _) => return,
+            // What slipped in before a new epoch stays unknown; the copy goes on.
+            (Phase::Copying | Phase::Waiting { .. } | Phase::Held { .. } | Phase::Stopped, _) => return,
         }
         self.advance(now);
     }
@@ -106,6 +107,9 @@ impl PartitionMachine {
     pub fn handle_tail(&mut self, now: Now, attempt: u64, tail: Tail) {
         if let Some(case) = self.waited_for(attempt, |step| step == Step::Tail) {
             self.decide(now, Case { tail: Some(tail), ..case });
+        } else if let (Phase::Copying, Some(last), true) = (&self.phase, tail.last, attempt == self.attempt) {
+            let (records, from, to) = (tail.records, tail.from, last.next_offset);
+            self.commands.push_back(Command::Emit(Event::Repeated { records, from, to }));
         }
     }
 

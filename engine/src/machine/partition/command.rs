@@ -101,6 +101,16 @@ pub enum Event {
         /// Downstream offset that it got.
         found: i64,
     },
+    /// A batch of ours, late from before a line-up, got into the target's log where the broker had forgotten our producer
+    /// state: its records are there twice.
+    Repeated {
+        /// How many.
+        records: u64,
+        /// First downstream offset of the stretch in which they lie.
+        from: i64,
+        /// The offset after its last one.
+        to: i64,
+    },
     /// Sending is in doubt: the partition lines up.
     InDoubt {
         /// What happened, in words.

@@ -186,8 +186,14 @@ impl PartitionMachine {
         }
         if !is_known && base_offset > expected.downstream {
             self.backlog.shift(base_offset - expected.downstream);
-            let event = Event::ForeignRecords { expected: expected.downstream, found: base_offset };
+            let (from, to) = (expected.downstream, base_offset);
+            let event = Event::ForeignRecords { expected: from, found: to };
             self.commands.push_back(Command::Emit(event));
+            if batch.number == 0 {
+                // Before a new epoch's first batch a late one of an old epoch is not refused: it may be ours.
+                let (attempt, producer_id) = (self.attempt, lineage.generation.producer_id);
+                self.commands.push_back(Command::ReadTail { attempt, from, to, producer_id });
+            }
         }
         let downstream = base_offset + i64::from(batch.records);
         let mark = Run { downstream, ..lineage.at(next) };
@@ -290,9 +296,9 @@ impl PartitionMachine {
             }
             Closing::Answer { answer: ProduceAnswer::Failed { code, detail }, batch } if refuses(code) => {
                 let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-                let code = code.to_string();
                 self.store_progress();
-                self.hold(now, HoldReason::Refused { offset: batch.upstream, code, detail });
+                let (offset, bytes) = (batch.upstream, batch.bytes);
+                self.hold(now, HoldReason::Refused { offset, bytes, code, detail });
             }
             Closing::Answer { answer, .. } => {
                 let why = match answer {

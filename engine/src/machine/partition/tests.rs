@@ -403,3 +403,46 @@ fn what_another_instance_stores_may_release_a_held_partition() {
     let (entry, _) = bench.next_store();
     assert!(matches!(entry, PartitionEntry::Opened(next) if next.upstream_start == 108), "{entry:?}");
 }
+
+#[test]
+fn batches_of_ours_that_slipped_in_before_a_new_epoch_are_counted() {
+    let mut bench = Bench::copying();
+    bench.fetched(100, 3);
+    let ticket = bench.next_produce();
+    bench.machine.handle_produced(bench.now, ticket, ProduceAnswer::Acknowledged { base_offset: 22 });
+    bench.answer();
+    let read = bench.left.iter().find_map(|command| match command {
+        Command::ReadTail { attempt, from: 20, to: 22, .. } => Some(*attempt),
+        _ => None,
+    });
+    let attempt = read.unwrap_or_else(|| panic!("{:?}", bench.left));
+    let batch = LastBatch { producer_epoch: EPOCH - 1, last_sequence: 8 };
+    let last = Some(crate::machine::resume::TailBatch { batch, next_offset: 22 });
+    bench.machine.handle_tail(bench.now, attempt, Tail { from: 20, last, records: 2 });
+    let told = bench.machine.poll_command();
+    let expected = Event::Repeated { records: 2, from: 20, to: 22 };
+    assert!(matches!(&told, Some(Command::Emit(event)) if *event == expected), "{told:?}");
+    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(103), "copying goes on");
+}
+
+#[test]
+fn a_batch_that_the_target_refuses_is_told_with_its_size_and_tried_again() {
+    let mut bench = Bench::copying();
+    bench.fetched(100, 3);
+    let ticket = bench.next_produce();
+    let code = twinlog_protocol::ErrorCode::MessageTooLarge;
+    let answer = ProduceAnswer::Failed { code, detail: "at most 70".to_owned() };
+    bench.machine.handle_produced(bench.now, ticket, answer);
+    bench.answer();
+    let told = bench.machine.held().expect("the partition is held").to_string();
+    for part in
+        ["bytes at upstream offset 100", "MESSAGE_TOO_LARGE (10)", "max.message.bytes", ": at most 70"]
+    {
+        assert!(told.contains(part), "{part:?} is missing: {told}");
+    }
+    bench.wake();
+    bench.fetched(100, 3);
+    let ticket = bench.next_produce();
+    bench.acknowledge(ticket, 3);
+    assert_eq!(bench.machine.position(), Some(103));
+}
