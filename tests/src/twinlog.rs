@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{
     capture_logs::unexpected_lines,
     places,
-    process::{Process, exit_code},
+    process::{Process, exit_code, sleep_ms},
     real::kafka::{Cluster, tail},
 };
 
@@ -112,6 +112,18 @@ impl Twinlog {
         self.process.terminate()?;
         let status = self.process.wait(Duration::from_secs(6)).with_context(|| self.said())?;
         self.expect_code(status, 0)
+    }
+
+    /// SIGTERM twice: it ends at once with 130.
+    ///
+    /// # Errors
+    /// When it had ended before, waits for anything, or ends otherwise.
+    pub fn stop_at_once(&mut self) -> Result<()> {
+        self.ensure_running()?;
+        self.process.terminate()?;
+        sleep_ms(300);
+        self.process.terminate()?;
+        self.wait_for_exit(Duration::from_secs(2), 130)
     }
 
     /// Waits for its end and checks the exit code.

@@ -15,6 +15,11 @@ fn twinlog_killed_at_random_moments() -> Result<()> {
 }
 
 #[test]
+fn signals_while_the_target_does_not_answer() -> Result<()> {
+    check(&kills::stopped_without_answers())
+}
+
+#[test]
 fn rivals_from_the_first_start() -> Result<()> {
     check(&kills::two_from_the_first_start())
 }

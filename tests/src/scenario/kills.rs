@@ -15,11 +15,23 @@ use crate::{
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
-    vec![twinlog_killed(), two_from_the_first_start(), answers_lost(), brokers_killed(), leaders_moved()]
+    vec![
+        twinlog_killed(),
+        stopped_without_answers(),
+        two_from_the_first_start(),
+        answers_lost(),
+        brokers_killed(),
+        leaders_moved(),
+    ]
 }
 
 fn singles() -> LabSpec {
     LabSpec::singles(Version::V4_3_1, Version::V4_3_1)
+}
+
+fn behind_proxy() -> LabSpec {
+    let target = ClusterSpec::single(Version::V4_3_1).behind_proxy();
+    LabSpec { source: ClusterSpec::single(Version::V4_3_1), target }
 }
 
 /// kill -9 of twinlog at random moments of one copy, its start among them.
@@ -42,6 +54,31 @@ pub fn twinlog_killed() -> Scenario {
         }
         let (verdict, acked) = load.finish(lab, scale)?;
         Ok(figures(verdict.records, acked).with("kills", u64::from(scale.kills)))
+    })
+}
+
+/// Signals while the target answers no Produce request: the first one waits five seconds, a second one for nothing.
+#[must_use]
+pub fn stopped_without_answers() -> Scenario {
+    Scenario::alone("signals while the target does not answer", behind_proxy(), |lab, scale| {
+        let load = LiveLoad::new("signals");
+        load.start(lab)?;
+        let flow = lab.flow(&load.pattern());
+        for twice in [false, true] {
+            let before = lab.copied(load.topics()[0])?;
+            let mut twinlog = lab.twinlog(&flow, &[])?;
+            lab.wait_for_copy(load.topics()[0], before + 1, Duration::from_secs(60))?;
+            lab.target.proxy()?.hold_produce_requests(true);
+            sleep_ms(500); // all windows are full
+            if twice {
+                twinlog.stop_at_once()?;
+            } else {
+                twinlog.stop()?;
+            }
+            lab.target.proxy()?.hold_produce_requests(false);
+        }
+        let (verdict, acked) = load.finish(lab, scale)?;
+        Ok(figures(verdict.records, acked))
     })
 }
 
@@ -68,9 +105,7 @@ pub fn two_from_the_first_start() -> Scenario {
 /// A proxy before the target loses every tenth Produce answer together with its connection.
 #[must_use]
 pub fn answers_lost() -> Scenario {
-    let target = ClusterSpec::single(Version::V4_3_1).behind_proxy();
-    let spec = LabSpec { source: ClusterSpec::single(Version::V4_3_1), target };
-    Scenario::alone("every tenth Produce answer lost", spec, |lab, scale| {
+    Scenario::alone("every tenth Produce answer lost", behind_proxy(), |lab, scale| {
         let load = LiveLoad::new("answers");
         load.start(lab)?;
         lab.target.proxy()?.drop_every_nth_produce_answer(10);
