@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::DecodeError;
-use crate::primitives::Reader;
+use crate::primitives::{Reader, make_room};
 
 /// How a message names a topic. Cloning shares the name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -37,8 +37,40 @@ pub struct NodeEndpoint {
     pub rack: Option<String>,
 }
 
-/// The tagged field with the brokers that the answer's leaders are.
-pub(crate) fn node_endpoints(field: &mut Reader) -> Result<Vec<NodeEndpoint>, DecodeError> {
+/// The partitions of all topics of an answer; `bytes_min` is what each takes at least.
+pub(crate) fn partitions<P>(
+    reader: &mut Reader,
+    by_id: bool,
+    bytes_min: usize,
+    mut read: impl FnMut(&mut Reader, TopicRef) -> Result<P, DecodeError>,
+) -> Result<Vec<P>, DecodeError> {
+    let mut partitions = Vec::new();
+    for _ in 0..reader.count("topics", 3)? {
+        let topic = TopicRef::read(reader, by_id)?;
+        let count = reader.count("partitions", bytes_min)?;
+        make_room(&mut partitions, count);
+        for _ in 0..count {
+            partitions.push(read(reader, topic.clone())?);
+        }
+        reader.skip_tags()?;
+    }
+    Ok(partitions)
+}
+
+/// The tags of an answer, in which `known` versions name the brokers that lead its partitions.
+pub(crate) fn endpoints_in_tags(reader: &mut Reader, known: bool) -> Result<Vec<NodeEndpoint>, DecodeError> {
+    let mut endpoints = Vec::new();
+    reader.tags(|tag, field| {
+        let is_known = known && tag == 0;
+        if is_known {
+            endpoints = node_endpoints(field)?;
+        }
+        Ok(is_known)
+    })?;
+    Ok(endpoints)
+}
+
+fn node_endpoints(field: &mut Reader) -> Result<Vec<NodeEndpoint>, DecodeError> {
     let mut endpoints = Vec::new();
     for _ in 0..field.count("node endpoints", 11)? {
         let node_id = field.cursor.i32("node id")?;

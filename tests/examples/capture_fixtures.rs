@@ -142,16 +142,8 @@ impl Broker {
     }
 
     fn fetch(&mut self, version: i16, topics: Vec<FetchTopic>) -> Outcome<Bytes> {
-        let request = FetchRequest {
-            max_wait_ms: 500,
-            min_bytes: 1,
-            max_bytes: 1 << 20,
-            isolation_level: IsolationLevel::ReadCommitted,
-            session_id: 0,
-            session_epoch: -1,
-            topics,
-            rack_id: String::new(),
-        };
+        let isolation_level = IsolationLevel::ReadCommitted;
+        let request = FetchRequest { isolation_level, ..FetchRequest::full(500, 1 << 20, topics) };
         let body = self.call(fetch_frame(version, 3, "capture", &request)?, version >= 12)?;
         FetchResponse::decode(version, body.clone())?;
         Ok(body)

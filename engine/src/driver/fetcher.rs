@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinlog_protocol::fetch::{
-    FetchPartition, FetchRequest, FetchResponse, FetchTopic, FetchedPartition, IsolationLevel,
-};
+use twinlog_protocol::fetch::{FetchPartition, FetchRequest, FetchResponse, FetchTopic, FetchedPartition};
 use twinlog_protocol::{ErrorCode, TopicRef};
 
 use super::lanes::FIRST_FETCH_LANE;
@@ -84,16 +82,7 @@ fn request(wanted: &[Wanted]) -> FetchRequest {
             partition_max_bytes: PARTITION_BYTES_MAX,
         });
     }
-    FetchRequest {
-        max_wait_ms: MAX_WAIT_MS,
-        min_bytes: 1,
-        max_bytes: FETCH_BYTES_MAX,
-        isolation_level: IsolationLevel::ReadUncommitted,
-        session_id: 0,
-        session_epoch: -1,
-        topics,
-        rack_id: String::new(),
-    }
+    FetchRequest::full(MAX_WAIT_MS, FETCH_BYTES_MAX, topics)
 }
 
 fn deal(response: FetchResponse, wanted: &[Wanted]) -> Vec<(usize, Fetched)> {

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use twinlog_protocol::ErrorCode;
 use twinlog_protocol::batch::{BatchView, Entry, batches};
-use twinlog_protocol::fetch::{
-    FetchPartition, FetchRequest, FetchResponse, FetchTopic, IsolationLevel, fetch_frame,
-};
+use twinlog_protocol::fetch::{FetchPartition, FetchRequest, FetchResponse, FetchTopic, fetch_frame};
 use twinlog_protocol::versions::Api;
 
 use super::ask::Place;
@@ -65,20 +63,8 @@ pub(super) async fn read(
         log_start_offset: -1,
         partition_max_bytes: FETCH_BYTES_MAX,
     };
-    let request = FetchRequest {
-        max_wait_ms: MAX_WAIT_MS,
-        min_bytes: 1,
-        max_bytes: FETCH_BYTES_MAX,
-        isolation_level: IsolationLevel::ReadUncommitted,
-        session_id: 0,
-        session_epoch: -1,
-        topics: vec![FetchTopic {
-            name: place.topic.clone(),
-            id: place.topic_id,
-            partitions: vec![partition],
-        }],
-        rack_id: String::new(),
-    };
+    let topic = FetchTopic { name: place.topic.clone(), id: place.topic_id, partitions: vec![partition] };
+    let request = FetchRequest::full(MAX_WAIT_MS, FETCH_BYTES_MAX, vec![topic]);
     let connection = cluster.connection(place.node, place.lane).await?;
     let response = fetch(&connection, &request, FETCH_TIMEOUT).await?;
     ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;

@@ -23,7 +23,7 @@ use twinlog_engine::io::connection::{Connection, ConnectionOptions, Expects, Fra
 use twinlog_engine::io::error::{CallError, Peer};
 use twinlog_engine::machine::metadata::HostPort;
 use twinlog_protocol::batch::{Forwarded, HEADER_BYTES};
-use twinlog_protocol::fetch::{FetchPartition, FetchRequest, FetchTopic, IsolationLevel, fetch_frame};
+use twinlog_protocol::fetch::{FetchPartition, FetchRequest, FetchTopic, fetch_frame};
 use twinlog_protocol::produce::{Gather, ProducePartition, ProduceResponse, produce_frame};
 use twinlog_protocol::versions::Api;
 
@@ -200,14 +200,6 @@ fn request(partitions: i32) -> FetchRequest {
         log_start_offset: -1,
         partition_max_bytes: 4 << 20,
     });
-    FetchRequest {
-        max_wait_ms: 500,
-        min_bytes: 1,
-        max_bytes: 16 << 20,
-        isolation_level: IsolationLevel::ReadUncommitted,
-        session_id: 0,
-        session_epoch: -1,
-        topics: vec![FetchTopic { name: TOPIC.to_owned(), id: TOPIC_ID, partitions: partitions.collect() }],
-        rack_id: String::new(),
-    }
+    let topic = FetchTopic { name: TOPIC.to_owned(), id: TOPIC_ID, partitions: partitions.collect() };
+    FetchRequest::full(500, 16 << 20, vec![topic])
 }

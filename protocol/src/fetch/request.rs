@@ -47,6 +47,23 @@ pub struct FetchRequest {
     pub rack_id: String,
 }
 
+impl FetchRequest {
+    /// A request outside any session for all records, answered as soon as there is one, or after `max_wait_ms`.
+    #[must_use]
+    pub fn full(max_wait_ms: i32, max_bytes: i32, topics: Vec<FetchTopic>) -> Self {
+        Self {
+            max_wait_ms,
+            min_bytes: 1,
+            max_bytes,
+            isolation_level: IsolationLevel::ReadUncommitted,
+            session_id: 0,
+            session_epoch: -1,
+            topics,
+            rack_id: String::new(),
+        }
+    }
+}
+
 /// What to read of one topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchTopic {

@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::{VERSIONS, is_flexible, names_topics_by_id};
 use crate::DecodeError;
-use crate::primitives::{Reader, check_read, make_room};
-use crate::shared_fields::{NodeEndpoint, TopicRef, current_leader, node_endpoints};
+use crate::primitives::{Reader, check_read};
+use crate::shared_fields::{NodeEndpoint, TopicRef, current_leader, endpoints_in_tags, partitions};
 
 /// Least bytes of a partition, in the flexible dialect: what is fixed, two empty lists, no tags.
 const PARTITION_BYTES_MIN: usize = 37;
@@ -75,26 +75,11 @@ impl FetchResponse {
         let throttle_time_ms = reader.cursor.i32("throttle time")?;
         let error_code = reader.cursor.i16("error code")?;
         let session_id = reader.cursor.i32("session id")?;
-        let mut partitions = Vec::new();
-        for _ in 0..reader.count("topics", 3)? {
-            let topic = TopicRef::read(&mut reader, names_topics_by_id(version))?;
-            let count = reader.count("partitions", PARTITION_BYTES_MIN)?;
-            make_room(&mut partitions, count);
-            for _ in 0..count {
-                partitions.push(FetchedPartition::read(&mut reader, topic.clone())?);
-            }
-            reader.skip_tags()?;
-        }
-        let mut endpoints = Vec::new();
-        reader.tags(|tag, field| {
-            let known = version >= 16 && tag == 0;
-            if known {
-                endpoints = node_endpoints(field)?;
-            }
-            Ok(known)
-        })?;
+        let by_id = names_topics_by_id(version);
+        let partitions = partitions(&mut reader, by_id, PARTITION_BYTES_MIN, FetchedPartition::read)?;
+        let node_endpoints = endpoints_in_tags(&mut reader, version >= 16)?;
         reader.end("Fetch response")?;
-        Ok(Self { throttle_time_ms, error_code, session_id, partitions, node_endpoints: endpoints })
+        Ok(Self { throttle_time_ms, error_code, session_id, partitions, node_endpoints })
     }
 }
 

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::{VERSIONS, is_flexible, names_topics_by_id};
 use crate::DecodeError;
-use crate::primitives::{Reader, check_read, make_room};
-use crate::shared_fields::{NodeEndpoint, TopicRef, current_leader, node_endpoints};
+use crate::primitives::{Reader, check_read};
+use crate::shared_fields::{NodeEndpoint, TopicRef, current_leader, endpoints_in_tags, partitions};
 
 /// Least bytes of a partition, those of version 3: number, error, base offset, log append time.
 const PARTITION_BYTES_MIN: usize = 22;
@@ -61,27 +61,14 @@ impl ProduceResponse {
     pub fn decode(version: i16, body: Bytes) -> Result<Self, DecodeError> {
         check_read("Produce version", version, &VERSIONS)?;
         let mut reader = Reader::new(body, is_flexible(version));
-        let mut partitions = Vec::new();
-        for _ in 0..reader.count("topics", 3)? {
-            let topic = TopicRef::read(&mut reader, names_topics_by_id(version))?;
-            let count = reader.count("partitions", PARTITION_BYTES_MIN)?;
-            make_room(&mut partitions, count);
-            for _ in 0..count {
-                partitions.push(ProducedPartition::read(&mut reader, version, topic.clone())?);
-            }
-            reader.skip_tags()?;
-        }
-        let throttle_time_ms = reader.cursor.i32("throttle time")?;
-        let mut endpoints = Vec::new();
-        reader.tags(|tag, field| {
-            let known = version >= 10 && tag == 0;
-            if known {
-                endpoints = node_endpoints(field)?;
-            }
-            Ok(known)
+        let by_id = names_topics_by_id(version);
+        let partitions = partitions(&mut reader, by_id, PARTITION_BYTES_MIN, |reader, topic| {
+            ProducedPartition::read(reader, version, topic)
         })?;
+        let throttle_time_ms = reader.cursor.i32("throttle time")?;
+        let node_endpoints = endpoints_in_tags(&mut reader, version >= 10)?;
         reader.end("Produce response")?;
-        Ok(Self { partitions, throttle_time_ms, node_endpoints: endpoints })
+        Ok(Self { partitions, throttle_time_ms, node_endpoints })
     }
 }
 

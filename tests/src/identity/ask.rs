@@ -17,7 +17,7 @@ use twinlog_engine::{
 use twinlog_protocol::{
     ErrorCode,
     batch::{BatchView, Entry, batches},
-    fetch::{FetchPartition, FetchRequest, FetchResponse, FetchTopic, IsolationLevel, fetch_frame},
+    fetch::{FetchPartition, FetchRequest, FetchResponse, FetchTopic, fetch_frame},
     message::types::{
         BrokerId, DescribeProducersRequest, InitProducerIdRequest, ListOffsetsRequest,
         OffsetForLeaderEpochRequest, StrBytes, TopicName, describe_producers_request as describe,
@@ -173,16 +173,8 @@ impl Place {
             partition_max_bytes: FETCH_BYTES_MAX,
         };
         let id = self.leader.topic_id;
-        let request = FetchRequest {
-            max_wait_ms: 100,
-            min_bytes: 1,
-            max_bytes: FETCH_BYTES_MAX,
-            isolation_level: IsolationLevel::ReadUncommitted,
-            session_id: 0,
-            session_epoch: -1,
-            topics: vec![FetchTopic { name: self.topic.clone(), id, partitions: vec![partition] }],
-            rack_id: String::new(),
-        };
+        let topic = FetchTopic { name: self.topic.clone(), id, partitions: vec![partition] };
+        let request = FetchRequest::full(100, FETCH_BYTES_MAX, vec![topic]);
         let connection = self.cluster.connection(self.node()?, LANE).await?;
         let version = connection
             .version(Api::Fetch)
