@@ -1,9 +1,9 @@
-//! Topics on real clusters: growth and appearance while running, configs, names, what is left out.
+//! Topics on real clusters: growth and appearance while running, configs, names, what is left out, what is held.
 //!
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, run, topics};
+use twinlog_tests::scenario::{Scale, Scenario, held, run, topics};
 
 fn check(scenario: &Scenario) -> Result<()> {
     run(scenario, &Scale::small()).map(drop)
@@ -27,4 +27,9 @@ fn default_policy_names_and_cycles() -> Result<()> {
 #[test]
 fn a_wide_pattern_leaves_internal_topics_out() -> Result<()> {
     check(&topics::internal_topics_left_out())
+}
+
+#[test]
+fn kinds_of_batches_that_hold_their_partition_alone() -> Result<()> {
+    check(&held::kinds_that_are_held())
 }

@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use clap::{Parser, ValueEnum};
 use twinlog_tests::{
     deadline::now,
-    scenario::{Figures, Scale, Scenario, copy, identity, kills, lies, run, state, target, topics},
+    scenario::{Figures, Scale, Scenario, copy, held, identity, kills, lies, run, state, target, topics},
 };
 
 #[derive(Parser)]
@@ -74,6 +74,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     let pairs = if matrix == Matrix::Full { &copy::PAIRS[..] } else { &copy::PAIRS[..1] };
     let mut all: Vec<Scenario> = pairs.iter().flat_map(|pair| copy::all(*pair)).collect();
     all.extend(topics::all());
+    all.extend(held::all());
     all.extend(kills::all());
     all.extend(lies::all());
     all.extend(state::all());

@@ -1,6 +1,7 @@
 //! Scenarios on real clusters: the same functions for `cargo test` (small) and the `full` program (the figures).
 
 pub mod copy;
+pub mod held;
 pub mod identity;
 pub mod kills;
 mod lab;
