@@ -71,11 +71,14 @@ impl Rate {
 
 /// What the line says.
 fn describe(name: &str, status: &FlowStatus, records_per_second: u64) -> String {
-    let state = if status.lag_records == 0 {
-        "level".to_owned()
-    } else {
-        format!("lag {}", HumanCount(status.lag_records))
-    };
+    let mut state: Vec<String> =
+        status.not_reached.iter().map(|side| format!("{side} not reached")).collect();
+    if status.lag_records > 0 {
+        state.push(format!("lag {}", HumanCount(status.lag_records)));
+    } else if state.is_empty() {
+        state.push("level".to_owned());
+    }
+    let state = state.join("  ");
     let mut line = format!(
         "{name}  {} partitions  {} records  {}  {}/s  {state}",
         HumanCount(status.partitions),
@@ -114,6 +117,8 @@ mod tests {
         );
         let level = FlowStatus { lag_records: 0, ..status() };
         assert!(describe("a->b", &level, 0).ends_with("0/s  level"));
+        let lost = FlowStatus { not_reached: vec![Side::Source], ..level };
+        assert!(describe("a->b", &lost, 0).ends_with("0/s  source not reached"));
     }
 
     #[test]

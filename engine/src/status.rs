@@ -1,6 +1,6 @@
 //! What a flow shows of itself at one moment.
 
-use crate::machine::hold::HoldReason;
+use crate::machine::hold::{HoldReason, Side};
 
 /// A flow at one moment. Sums over all of its partitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct FlowStatus {
     pub repeated_records: u64,
     /// Upstream offsets between the positions and the high watermarks last seen.
     pub lag_records: u64,
+    /// Clusters that nobody answers for at present: what is shown of them may be old.
+    pub not_reached: Vec<Side>,
     /// The held partitions.
     pub held: Vec<HeldPartition>,
     /// Topics that could not be prepared on the target; they are tried again.

@@ -7,7 +7,7 @@ use indicatif::MultiProgress;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 use twinlog_engine::config::MirrorConfig;
-use twinlog_engine::{Engine, Error, FlowHandle};
+use twinlog_engine::{Engine, Error, FlowHandle, FlowStatus};
 
 use crate::{
     args::{LogFormat, RunArgs},
@@ -22,6 +22,9 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 /// Between two updates of the live line.
 const SHOW_EVERY: Duration = Duration::from_millis(250);
+
+/// Between two lines in the log about how far a flow is, where no live line shows it.
+const LOG_EVERY: Duration = Duration::from_secs(60);
 
 /// Held partitions that are named one by one at the end.
 const HELD_NAMED_MAX: usize = 20;
@@ -113,16 +116,19 @@ async fn run_flow(args: &RunArgs, config: MirrorConfig, lines: &MultiProgress) -
         Ok(engine) => engine,
         Err(error) => return ended(&error),
     };
-    let code = match names.iter().map(|name| engine.flow(name)).collect::<Result<Vec<_>, _>>() {
-        Ok(flows) => watch(args, &names, &flows, &mut signals, lines).await,
-        Err(error) => ended(&error),
+    let flows = match names.iter().map(|name| engine.flow(name)).collect::<Result<Vec<_>, _>>() {
+        Ok(flows) => flows,
+        Err(error) => return ended(&error),
     };
+    let code = watch(args, &names, &flows, &mut signals, lines).await;
     tokio::select! {
-        ended_with = engine.shutdown(DRAIN) => match ended_with {
-            Ok(()) => code,
-            Err(_) if code != ExitCode::Done => code,
-            Err(error) => ended(&error),
-        },
+        ended_with = engine.shutdown(DRAIN) => {
+            names.iter().zip(&flows).for_each(|(name, flow)| log_status(name, &flow.status(), "stopped"));
+            match ended_with {
+                Err(error) if code == ExitCode::Done => ended(&error),
+                _ => code,
+            }
+        }
         signal = signals.next() => {
             warn!("{signal} again: ended at once, what was under way is lined up at the next start");
             ExitCode::SecondSignal
@@ -140,8 +146,12 @@ async fn watch(
 ) -> ExitCode {
     let mut shown: Vec<FlowLine> =
         names.iter().map(|name| FlowLine::new(lines, name, Instant::now())).collect();
-    let mut tick = interval(SHOW_EVERY);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let [mut tick, mut log] = [SHOW_EVERY, LOG_EVERY].map(|pause| {
+        let mut interval = interval(pause);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        interval
+    });
+    log.reset();
     let level = async {
         for (name, flow) in names.iter().zip(flows) {
             flow.caught_up().await?;
@@ -170,8 +180,17 @@ async fn watch(
                     line.show(now, &flow.status());
                 }
             }
+            _ = log.tick(), if lines.is_hidden() => {
+                names.iter().zip(flows).for_each(|(name, flow)| log_status(name, &flow.status(), "running"));
+            }
         }
     }
+}
+
+/// One line about how far a flow is.
+fn log_status(name: &str, status: &FlowStatus, what: &str) {
+    let FlowStatus { partitions, records, bytes, lag_records, held_partitions: held, .. } = status;
+    info!(flow = name, partitions, records, bytes, lag_records, held, "{what}");
 }
 
 /// The last word of a run that ends by itself.
@@ -179,7 +198,6 @@ fn summary(names: &[String], flows: &[FlowHandle]) -> ExitCode {
     let mut code = ExitCode::Done;
     for (name, flow) in names.iter().zip(flows) {
         let status = flow.status();
-        info!(flow = name, records = status.records, bytes = status.bytes, "done");
         for held in status.held.iter().take(HELD_NAMED_MAX) {
             error!(flow = name, topic = held.topic, partition = held.partition, "held: {}", held.reason);
         }

@@ -261,6 +261,10 @@ impl Flow {
             .filter(is_ready)
             .cloned()
             .collect();
+        if first {
+            let partitions: usize = ready.iter().map(|topic| partitions(topic).count()).sum();
+            tracing::info!(flow = self.config.name, topics = ready.len(), partitions, "topics that match");
+        }
         known.extend(ready.iter().map(|topic| topic.target_topic.clone()));
         if !plan.create.is_empty() || !plan.grow.is_empty() {
             // A failure shows as partitions without leader, which ask again.
@@ -279,7 +283,7 @@ impl Flow {
             let flow = self.config.name.as_str();
             match why {
                 Failure::Passing(reason) => {
-                    tracing::warn!(flow, topic, "topic not mirrored yet, trying on: {reason}");
+                    tracing::warn!(flow, topic, "topic not mirrored yet, still trying: {reason}");
                 }
                 Failure::Lasting(reason) => tracing::error!(flow, topic, "topic not mirrored yet: {reason}"),
             }

@@ -374,6 +374,11 @@ impl Shard {
 
     fn report(&mut self, at_once: bool) {
         let now = clock::boot_time();
+        let clusters = [(Side::Source, &self.parts.source), (Side::Target, &self.parts.target)];
+        self.totals.not_reached.clear();
+        self.totals
+            .not_reached
+            .extend(clusters.iter().filter(|(_, cluster)| !cluster.is_reached()).map(|(side, _)| *side));
         let is_news = self.totals.standing() != self.parts.status.borrow().standing();
         if at_once || is_news || now.saturating_sub(self.reported_at) >= STATUS_EVERY {
             self.reported_at = now;

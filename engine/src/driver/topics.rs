@@ -290,7 +290,7 @@ pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConf
             }
             Err(why) => {
                 let reason = why.reason();
-                tracing::warn!(flow = config.name, "state topic not created yet, trying on: {reason}");
+                tracing::warn!(flow = config.name, "state topic not created yet, still trying: {reason}");
             }
         }
     }

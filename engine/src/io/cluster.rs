@@ -29,6 +29,10 @@ use crate::machine::{
 /// from 0.
 pub const CONTROL_LANE: u16 = u16::MAX;
 
+/// How long nobody answers before that is told, and how often it is told again.
+const OUTAGE_TOLD_AFTER: Duration = Duration::from_millis(500);
+const OUTAGE_TOLD_EVERY: Duration = Duration::from_secs(60);
+
 /// How to reach a cluster. Names and values in brackets are those of Kafka's clients.
 #[derive(Debug, Clone)]
 pub struct ClusterConfig {
@@ -101,10 +105,26 @@ struct Inner {
     pace: tokio::sync::Mutex<Pace>,
 }
 
-/// When the metadata may be asked for again.
+/// When the metadata may be asked for again, and since when nobody answers.
 struct Pace {
     backoff: Backoff,
     not_before: Instant,
+    outage: Option<Outage>,
+}
+
+struct Outage {
+    since: Instant,
+    told_at: Option<Instant>,
+}
+
+impl Outage {
+    /// A broker that went away while another one is there is no outage: only what lasts is told, and then seldom.
+    fn must_be_told(&self, now: Instant) -> bool {
+        match self.told_at {
+            None => now - self.since >= OUTAGE_TOLD_AFTER,
+            Some(at) => now - at >= OUTAGE_TOLD_EVERY,
+        }
+    }
 }
 
 impl ClusterClient {
@@ -124,7 +144,7 @@ impl ClusterClient {
             },
         };
         let (least, longest) = config.metadata_backoff;
-        let pace = Pace { backoff: Backoff::new(least, longest), not_before: Instant::now() };
+        let pace = Pace { backoff: Backoff::new(least, longest), not_before: Instant::now(), outage: None };
         ClusterClient {
             inner: Arc::new(Inner {
                 pool: Pool::new(pool, seed),
@@ -147,17 +167,9 @@ impl ClusterClient {
     /// Waits until the cluster has told its metadata once, trying every bootstrap server again and again, for
     /// ever. A caller that puts a limit on it finds the reason in [`Self::last_error`].
     pub async fn bootstrapped(&self) -> Arc<ClusterMetadata> {
-        let mut said = String::new();
         while self.metadata().brokers.is_empty() {
-            if let Err(error) = self.refresh_metadata().await {
-                let text = error.to_string();
-                if text == said {
-                    tracing::debug!(cluster = %self.inner.config.alias, "cluster still not reached: {text}");
-                } else {
-                    tracing::warn!(cluster = %self.inner.config.alias, "cluster not reached, trying on: {text}");
-                    said = text;
-                }
-            }
+            // A failure is logged, and kept in `last_error`.
+            let _ = self.refresh_metadata().await;
         }
         self.metadata()
     }
@@ -180,6 +192,11 @@ impl ClusterClient {
     /// All snapshots to come, and the newest one.
     pub fn watch_metadata(&self) -> watch::Receiver<Arc<ClusterMetadata>> {
         self.inner.metadata.subscribe()
+    }
+
+    /// Whether somebody answered the last refresh of the metadata.
+    pub fn is_reached(&self) -> bool {
+        self.inner.last_error.borrow().is_none()
     }
 
     /// Why the last refresh of the metadata failed; nothing if it did not.
@@ -253,8 +270,28 @@ impl Inner {
             }
             Err(_) => pace.not_before = Instant::now() + pace.backoff.failed(self.pool.chance()),
         }
+        self.tell(&mut pace, result.as_ref().err());
         self.last_error.send_replace(result.as_ref().err().cloned());
         result
+    }
+
+    /// Says when nobody answers, and when somebody does again.
+    fn tell(&self, pace: &mut Pace, error: Option<&CallError>) {
+        let (now, cluster) = (Instant::now(), &self.config.alias);
+        let Some(error) = error else {
+            if let Some(outage) = pace.outage.take().filter(|outage| outage.told_at.is_some()) {
+                tracing::info!(%cluster, "cluster reached after {} s", (now - outage.since).as_secs());
+            }
+            return;
+        };
+        let outage = pace.outage.get_or_insert(Outage { since: now, told_at: None });
+        if outage.must_be_told(now) {
+            outage.told_at = Some(now);
+            let seconds = (now - outage.since).as_secs();
+            tracing::warn!(%cluster, "cluster not reached for {seconds} s, still trying: {error}");
+        } else {
+            tracing::debug!(%cluster, "cluster not reached: {error}");
+        }
     }
 
     async fn ask_for_metadata(&self) -> Result<Arc<ClusterMetadata>, CallError> {

@@ -268,6 +268,13 @@ impl Shard {
             Event::Resumed { upstream, downstream, producer_epoch } => {
                 tracing::debug!(flow, topic, partition, upstream, downstream, producer_epoch, "copying");
             }
+            Event::TargetNotEmpty { log_end } => tracing::warn!(
+                flow,
+                topic,
+                partition,
+                log_end,
+                "the target's partition holds records that are not twinlog's; the whole copy goes behind them"
+            ),
             Event::Held(reason) => tracing::error!(flow, topic, partition, "partition held: {reason}"),
             Event::ForeignRecords { expected, found } => {
                 tracing::warn!(

@@ -139,6 +139,8 @@ impl PartitionMachine {
                 );
             }
             CopySearch::Nothing if known.is_none() => {
+                let event = Event::TargetNotEmpty { log_end: case.found.log_end };
+                self.commands.push_back(Command::Emit(event));
                 let attempt = self.ask(case, Step::SourceSpan(opening));
                 self.commands.push_back(Command::AskSourceSpan { attempt });
             }

@@ -92,6 +92,11 @@ pub enum Event {
         /// Producer epoch.
         producer_epoch: i16,
     },
+    /// A first copy goes behind what others have written into the target's partition: MirrorMaker 2, perhaps.
+    TargetNotEmpty {
+        /// The target's log end.
+        log_end: i64,
+    },
     /// The partition waits.
     Held(HoldReason),
     /// Others have appended to the target's partition.
