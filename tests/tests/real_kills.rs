@@ -40,6 +40,11 @@ fn leaders_moved_every_two_seconds() -> Result<()> {
 }
 
 #[test]
+fn twinlog_and_clusters_stopped_in_order() -> Result<()> {
+    check(&kills::stopped_and_started())
+}
+
+#[test]
 fn the_state_topic_deleted_between_two_runs() -> Result<()> {
     check(&state::state_topic_deleted())
 }

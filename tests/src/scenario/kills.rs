@@ -7,10 +7,14 @@ use anyhow::ensure;
 use super::{Figures, LabSpec, LiveLoad, Scenario};
 use crate::{
     deadline::Deadline,
+    judge::{NewTopic, TopicPair, WriteRecords},
     process::sleep_ms,
     real::{Version, kafka::ClusterSpec},
-    twinlog::Twinlog,
+    twinlog::{FlowFile, Twinlog},
 };
+
+/// Time in which a copy goes on once a cluster is back.
+const BACK_AGAIN: Duration = Duration::from_secs(40);
 
 /// All of them.
 #[must_use]
@@ -22,6 +26,7 @@ pub fn all() -> Vec<Scenario> {
         answers_lost(),
         brokers_killed(),
         leaders_moved(),
+        stopped_and_started(),
     ]
 }
 
@@ -173,6 +178,39 @@ pub fn leaders_moved() -> Scenario {
         twinlog.stop()?;
         let (verdict, acked) = load.finish(lab, scale)?;
         Ok(figures(verdict.records, acked).with("leaders moved", moved))
+    })
+}
+
+/// The only broker of each cluster stopped in order and started again; topics are looked for every ten minutes only.
+#[must_use]
+pub fn stopped_and_started() -> Scenario {
+    Scenario::shared("both clusters stopped in order and started again", singles(), |lab, _| {
+        let topic = "restarted.orders";
+        lab.create(&[NewTopic::new(topic, 2)])?;
+        lab.judge.write(&lab.source, &WriteRecords::new(topic, 2, 300))?;
+        let flow = FlowFile::plain(("src", &lab.source), ("dst", &lab.target), "restarted\\..*")
+            .with("replication.policy.class", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy");
+        let mut twinlog = lab.twinlog(&flow, &[])?;
+        lab.wait_equal(&[TopicPair::same(topic)], BACK_AGAIN)?;
+        for first_id in [300, 600] {
+            let cluster = if first_id == 300 { &mut lab.source } else { &mut lab.target };
+            for id in cluster.ids() {
+                cluster.stop(id)?;
+                sleep_ms(3000);
+                cluster.restart(id)?;
+            }
+            lab.judge.settled(cluster)?;
+            lab.judge.write(&lab.source, &WriteRecords { first_id, ..WriteRecords::new(topic, 2, 300) })?;
+            lab.wait_equal(&[TopicPair::same(topic)], BACK_AGAIN)?;
+        }
+        let log = twinlog.log()?;
+        for told in ["cluster not reached", "cluster reached after"] {
+            ensure!(log.contains(told), "the log says nothing of it ({told:?}):\n{log}");
+        }
+        twinlog.stop()?;
+        let records = lab.ensure_equal(&[topic])?.records;
+        ensure!(records == 900, "{records} records arrived");
+        Ok(Figures::default().with("records", records))
     })
 }
 

@@ -25,6 +25,8 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Pause after a Fetch that brought an error.
 const FETCH_PAUSE: Duration = Duration::from_millis(100);
+/// Pause between two looks for a leader at the source.
+const LEADER_PAUSE: Duration = Duration::from_secs(1);
 
 impl PartitionMachine {
     /// The offset to fetch from, if the partition wants records now.
@@ -156,6 +158,7 @@ impl PartitionMachine {
             return self.after_drain(now, closing);
         }
         self.store_progress_if_due(now);
+        self.look_for_source(now);
         if let Some(side @ Side::Source) = self.is_gone(now) {
             self.backlog.hold_with(HoldReason::Deleted { side });
         }
@@ -163,6 +166,15 @@ impl PartitionMachine {
         if let Some(reason) = self.backlog.hold().filter(|_| all_is_out).cloned() {
             self.store_progress();
             self.hold(now, reason);
+        }
+    }
+
+    /// Without a leader there is no Fetch whose failure would ask for new metadata.
+    fn look_for_source(&mut self, now: Now) {
+        let is_led = self.source.is_some_and(|leader| leader.node.is_some());
+        if !is_led && self.fetch_not_before.is_none() {
+            self.fetch_not_before = Some(now + LEADER_PAUSE);
+            self.commands.push_back(Command::RefreshMetadata(Side::Source));
         }
     }
 
