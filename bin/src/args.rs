@@ -10,7 +10,7 @@ const WAIT_UNTIL_CAUGHT_UP: Duration = Duration::from_secs(30);
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done, or stopped by SIGTERM or SIGINT
-    1  something is held or was lost
+    1  something is held or was lost, all else is level
    64  the file or the command line cannot be used
    69  a cluster was not reached in time
    70  a bug

@@ -92,9 +92,9 @@ fn parse_entry(entry: &str, notes: &mut Vec<String>) -> Result<HostPort, &'stati
 
 fn split_port(address: &str) -> Result<(&str, &str), &'static str> {
     if address.ends_with(']') || address.parse::<Ipv6Addr>().is_ok_and(|_| !ends_like_a_port(address)) {
-        return Err("has no port: write host:port, an IPv6 address as [address]:port");
+        return Err("has no port: write an IPv6 address as [address]:port");
     }
-    address.rsplit_once(':').ok_or("has no port: write host:port")
+    address.rsplit_once(':').ok_or("has no port")
 }
 
 /// `2001:db8::1:9092` is an address by itself too; Kafka's clients take the last group as the port if it is a
@@ -213,7 +213,11 @@ mod tests {
     #[test]
     fn ipv6_without_a_port() {
         for list in ["[::1]", "fe80::abcd", "::1"] {
-            assert!(reason(list).contains("has no port: write host:port"), "{}", reason(list));
+            assert!(
+                reason(list).contains("has no port: write an IPv6 address as [address]:port"),
+                "{}",
+                reason(list)
+            );
         }
     }
 

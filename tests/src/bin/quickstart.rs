@@ -28,8 +28,9 @@ fn main() -> ExitCode {
 }
 
 fn show_the_main_job() -> Result<()> {
-    println!("[1/6] Kafka {} by Maven (about 55 MB, once) and twinlog by cargo", Version::V4_3_1);
+    println!("[1/6] Kafka {} by Maven (about 55 MB, once)", Version::V4_3_1);
     jars::fetch(Version::V4_3_1)?;
+    println!("      twinlog by cargo (the first time it takes a few minutes)");
     let program = twinlog::program()?;
 
     println!("[2/6] Two clusters");
