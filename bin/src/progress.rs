@@ -73,6 +73,9 @@ impl Rate {
 fn describe(name: &str, status: &FlowStatus, records_per_second: u64) -> String {
     let mut state: Vec<String> =
         status.not_reached.iter().map(|side| format!("{side} not reached")).collect();
+    if status.without_leader > 0 {
+        state.push(format!("{} without leader", HumanCount(status.without_leader)));
+    }
     if status.lag_records > 0 {
         state.push(format!("lag {}", HumanCount(status.lag_records)));
     } else if state.is_empty() {

@@ -9,7 +9,8 @@ pub struct FlowStatus {
     pub listed: bool,
     /// Partitions that the flow copies.
     pub partitions: u64,
-    /// Of these, partitions that hold everything which the source held at the first listing.
+    /// Of these, partitions that hold everything which the source held when they were first read in this run; those
+    /// found after the first listing count from the start.
     pub caught_up: u64,
     /// Of these, partitions that wait for somebody to act and have not caught up.
     pub behind_and_held: u64,
@@ -22,6 +23,10 @@ pub struct FlowStatus {
     pub repeated_records: u64,
     /// Upstream offsets between the positions and the high watermarks last seen.
     pub lag_records: u64,
+    /// Partitions that have no leader on one of the sides, as far as the newest metadata tells.
+    pub without_leader: u64,
+    /// The first of them, as `topic-partition`.
+    pub first_without_leader: Option<String>,
     /// Clusters that nobody answers for at present: what is shown of them may be old.
     pub not_reached: Vec<Side>,
     /// The held partitions.
@@ -57,6 +62,7 @@ pub struct FailedTopic {
 pub(crate) struct Standing {
     pub(crate) held: bool,
     pub(crate) has_caught_up: bool,
+    pub(crate) without_leader: bool,
     pub(crate) lag_records: u64,
 }
 
@@ -84,6 +90,7 @@ impl FlowStatus {
             |sum: &mut u64, before: bool, after: bool| *sum = *sum + u64::from(after) - u64::from(before);
         let waits = |standing: Standing| standing.held && !standing.has_caught_up;
         step(&mut self.held_partitions, before.held, after.held);
+        step(&mut self.without_leader, before.without_leader, after.without_leader);
         step(&mut self.caught_up, before.has_caught_up, after.has_caught_up);
         step(&mut self.behind_and_held, waits(before), waits(after));
         self.lag_records = self.lag_records + after.lag_records - before.lag_records;
@@ -98,10 +105,10 @@ mod tests {
     fn a_held_partition_counts_until_it_goes_on() {
         let mut status = FlowStatus { listed: true, partitions: 1, ..FlowStatus::default() };
         assert!(!status.is_level());
-        let held = Standing { held: true, has_caught_up: false, lag_records: 7 };
+        let held = Standing { held: true, lag_records: 7, ..Standing::default() };
         status.move_from(Standing::default(), held);
         assert!(status.is_level() && !status.is_healthy());
-        let level = Standing { held: false, has_caught_up: true, lag_records: 0 };
+        let level = Standing { has_caught_up: true, ..Standing::default() };
         status.move_from(held, level);
         assert!(status.is_level() && status.is_healthy());
         assert_eq!((status.caught_up, status.behind_and_held, status.lag_records), (1, 0, 0));

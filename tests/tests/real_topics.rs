@@ -30,6 +30,16 @@ fn a_wide_pattern_leaves_internal_topics_out() -> Result<()> {
 }
 
 #[test]
+fn between_two_runs_topics_deleted_or_made_again() -> Result<()> {
+    check(&topics::changed_between_runs())
+}
+
+#[test]
+fn leaderless_at_the_start() -> Result<()> {
+    check(&topics::partition_without_leader())
+}
+
+#[test]
 fn kinds_of_batches_that_hold_their_partition_alone() -> Result<()> {
     check(&held::kinds_that_are_held())
 }

@@ -191,6 +191,9 @@ async fn watch(
 fn log_status(name: &str, status: &FlowStatus, what: &str) {
     let FlowStatus { partitions, records, bytes, lag_records, held_partitions: held, .. } = status;
     info!(flow = name, partitions, records, bytes, lag_records, held, "{what}");
+    if let Some(first) = &status.first_without_leader {
+        warn!(flow = name, partitions = status.without_leader, first, "partitions without a leader wait");
+    }
 }
 
 /// The last word of a run that ends by itself.

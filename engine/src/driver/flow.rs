@@ -6,12 +6,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{self, StreamExt};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use twinlog_protocol::versions::Api;
 
-use super::ask::{self, Place};
+use super::ask::Place;
 use super::lanes::TAIL_LANE;
 use super::shard::{NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
@@ -271,12 +270,11 @@ impl Flow {
             let _ = self.target.refresh_metadata().await;
         }
         let fresh: Vec<PartitionKey> = ready.iter().flat_map(partitions).collect();
-        let goals = if first { self.goals(&fresh).await } else { vec![None; fresh.len()] };
         let compacted = topics::compacted(&self.source, &ready).await;
-        let new = fresh.into_iter().zip(goals).map(|(key, goal)| NewPartition {
+        let new = fresh.into_iter().map(|key| NewPartition {
             source_compacts: compacted.contains(&key.source_topic),
             key,
-            goal,
+            catches_up: first,
         });
         self.tell(ShardInput::Add(new.collect())).await;
         for (topic, why) in failures.iter().filter(|(topic, _)| told.insert(topic.clone())) {
@@ -329,12 +327,6 @@ impl Flow {
         }
         failures
     }
-
-    /// The source's high watermarks now.
-    async fn goals(&self, partitions: &[PartitionKey]) -> Vec<Option<i64>> {
-        let asked: Vec<_> = partitions.iter().map(|key| goal(self.source.clone(), key.clone())).collect();
-        stream::iter(asked).buffered(ASKED_AT_ONCE).collect().await
-    }
 }
 
 /// Where to ask about a partition, if it has a leader.
@@ -353,22 +345,6 @@ fn place(cluster: &ClusterClient, topic: &str, partition: i32) -> Option<Place> 
 
 fn is_passing((_, why): &(String, Failure)) -> bool {
     matches!(why, Failure::Passing(_))
-}
-
-/// The source's high watermark of one partition, asked for until it answers.
-async fn goal(source: ClusterClient, key: PartitionKey) -> Option<i64> {
-    loop {
-        // A topic that was deleted meanwhile has nothing to catch up with.
-        source.metadata().topics.get(&key.source_topic)?;
-        if let Some(place) = place(&source, &key.source_topic, key.partition) {
-            match ask::list_offset(&source, &place, ask::LATEST).await {
-                Ok(offset) => return Some(offset),
-                Err(why) => tracing::debug!(topic = key.source_topic, "end offset: {why}"),
-            }
-        }
-        sleep(LEADER_PAUSE).await;
-        let _ = source.refresh_metadata().await;
-    }
 }
 
 fn partitions(topic: &MirroredTopic) -> impl Iterator<Item = PartitionKey> + '_ {

@@ -75,8 +75,8 @@ pub(super) enum ShardInput {
 #[derive(Debug)]
 pub(super) struct NewPartition {
     pub(super) key: PartitionKey,
-    /// Upstream offset that counts as caught up; none where nothing is to catch up with.
-    pub(super) goal: Option<i64>,
+    /// Whether the flow has caught up only when this partition has.
+    pub(super) catches_up: bool,
     /// Whether the source's topic is compacted.
     pub(super) source_compacts: bool,
 }
@@ -244,7 +244,7 @@ impl Shard {
     }
 
     fn add(&mut self, now: Now, new: NewPartition) {
-        let NewPartition { key, goal, source_compacts } = new;
+        let NewPartition { key, catches_up, source_compacts } = new;
         if let Some(&known) = self.by_key.get(&key) {
             return self.slots[known].machine.handle_source_compacts(source_compacts);
         }
@@ -263,7 +263,7 @@ impl Shard {
         self.by_key.insert(key.clone(), number);
         let mut machine = PartitionMachine::new(config, record);
         machine.handle_source_compacts(source_compacts);
-        self.slots.push(Slot::new(key, machine, goal));
+        self.slots.push(Slot::new(key, machine, catches_up));
         self.totals.partitions += 1;
         self.tell_leaders(now, number);
     }
@@ -384,6 +384,8 @@ impl Shard {
             self.reported_at = now;
             if self.totals != *self.parts.status.borrow() {
                 self.totals.held = self.slots.iter().filter_map(held).collect();
+                let without_leader = self.slots.iter().filter(|slot| slot.counted.without_leader);
+                self.totals.first_without_leader = without_leader.map(Slot::name).next();
                 self.parts.status.send_replace(self.totals.clone());
             }
         }

@@ -21,6 +21,8 @@ pub fn all() -> Vec<Scenario> {
         configs_copied(),
         default_names_and_cycles(),
         internal_topics_left_out(),
+        changed_between_runs(),
+        partition_without_leader(),
     ]
 }
 
@@ -97,6 +99,61 @@ pub fn default_names_and_cycles() -> Scenario {
             ensure!(!lab.target_has(name)?, "the target got {name}");
         }
         Ok(Figures::default().with("records", verdict.records))
+    })
+}
+
+/// Topics deleted or made again while nobody looks: the next run holds them, whatever was stored about them.
+#[must_use]
+pub fn changed_between_runs() -> Scenario {
+    Scenario::shared("topics deleted or made again between two runs", singles(), |lab, _| {
+        let topics = ["changed.gone", "changed.target", "changed.source", "changed.not"];
+        lab.create(&topics.map(|topic| NewTopic::new(topic, 1)))?;
+        for topic in topics {
+            lab.judge.write(&lab.source, &WriteRecords::new(topic, 1, 100))?;
+        }
+        let flow = lab.flow("changed\\..*");
+        lab.catch_up(&flow, Duration::from_secs(60))?;
+        lab.judge.delete_topic(&lab.target, topics[0])?;
+        lab.judge.delete_topic(&lab.target, topics[1])?;
+        lab.judge.create_topics(&lab.target, &[NewTopic::new(topics[1], 1)])?;
+        lab.judge.delete_topic(&lab.source, topics[2])?;
+        lab.create(&[NewTopic::new(topics[2], 1)])?;
+        lab.judge.write(&lab.source, &WriteRecords::new(topics[2], 1, 60))?;
+        let mut twinlog = lab.twinlog(&flow, &["--until-caught-up"])?;
+        twinlog.wait_for_exit(Duration::from_secs(60), 1)?;
+        let log = twinlog.log()?;
+        for topic in &topics[..3] {
+            let is_held = log.lines().any(|line| line.contains("held") && line.contains(topic));
+            ensure!(is_held, "no line says that {topic} is held:\n{log}");
+        }
+        ensure!(!lab.target_has(topics[0])?, "{} was made again", topics[0]);
+        ensure!(lab.copied(topics[1])? == 0, "something was written to the new {}", topics[1]);
+        ensure!(lab.copied(topics[2])? == 100, "something was appended behind the old {}", topics[2]);
+        let records = lab.ensure_equal(&topics[3..])?.records;
+        Ok(Figures::default().with("records", records).with("held", 3))
+    })
+}
+
+/// A partition whose only broker is down when twinlog starts: the others are copied, and it is once the broker is back.
+#[must_use]
+pub fn partition_without_leader() -> Scenario {
+    Scenario::shared("a partition without a leader at the start", LabSpec::threes(), |lab, _| {
+        let (lonely, other) = ("leader.none", "leader.there");
+        let placed =
+            [NewTopic::placed(lonely, vec![vec![3], vec![1]]), NewTopic::placed(other, vec![vec![1, 2]])];
+        lab.judge.create_topics(&lab.source, &placed)?;
+        lab.judge.write(&lab.source, &WriteRecords::new(lonely, 2, 200))?;
+        lab.judge.write(&lab.source, &WriteRecords::new(other, 1, 100))?;
+        lab.source.kill(3)?;
+        let mut twinlog = lab.twinlog(&lab.flow("leader\\..*"), &["--until-caught-up"])?;
+        lab.wait_equal(&[TopicPair::same(other)], NOTICED)?;
+        lab.wait_for_copy(lonely, 100, NOTICED)?;
+        twinlog.ensure_running()?;
+        lab.source.restart(3)?;
+        twinlog.wait_for_exit(NOTICED, 0)?;
+        lab.judge.settled(&lab.source)?;
+        let records = lab.ensure_equal(&[lonely, other])?.records;
+        Ok(Figures::default().with("records", records))
     })
 }
 

@@ -12,12 +12,21 @@ use crate::machine::partition::{Leader, PartitionMachine};
 use crate::state::PartitionKey;
 use crate::status::Standing;
 
+/// What a partition has to reach before it counts as caught up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    /// The source's high watermark at the first Fetch, which only a partition that has lined up sends: what is stored
+    /// about earlier runs proves nothing about the logs of today.
+    AtFirstFetch,
+    Upstream(i64),
+    Reached,
+}
+
 /// The place of a partition in its shard.
 pub(super) struct Slot {
     pub(super) key: PartitionKey,
     pub(super) machine: PartitionMachine,
-    /// Upstream offset that counts as caught up.
-    pub(super) goal: Option<i64>,
+    goal: Goal,
     /// Source and target.
     pub(super) leaders: [Option<Leader>; 2],
     pub(super) dirty: bool,
@@ -30,12 +39,12 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(key: PartitionKey, machine: PartitionMachine, goal: Option<i64>) -> Self {
+    pub(super) fn new(key: PartitionKey, machine: PartitionMachine, catches_up: bool) -> Self {
         Self {
             source_topic: Arc::from(key.source_topic.as_str()),
             key,
             machine,
-            goal,
+            goal: if catches_up { Goal::AtFirstFetch } else { Goal::Reached },
             leaders: [None, None],
             dirty: false,
             counted_bytes: 0,
@@ -89,15 +98,33 @@ impl Slot {
         })
     }
 
+    /// What people call the partition.
+    pub(super) fn name(&self) -> String {
+        format!("{}-{}", self.key.source_topic, self.key.partition)
+    }
+
     /// What of the partition is shown.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&mut self) -> Standing {
         let position = self.machine.position();
         let lag = match (self.machine.high_watermark(), position) {
             (Some(high_watermark), Some(position)) => (high_watermark - position).max(0).unsigned_abs(),
             _ => 0,
         };
-        let has_caught_up = self.goal.is_none_or(|goal| position.is_some_and(|position| position >= goal));
-        Standing { held: self.machine.held().is_some(), has_caught_up, lag_records: lag }
+        if let (Goal::AtFirstFetch, Some(high_watermark)) = (self.goal, self.machine.high_watermark()) {
+            self.goal = Goal::Upstream(high_watermark);
+        }
+        if matches!(self.goal, Goal::Upstream(goal) if position.is_some_and(|position| position >= goal)) {
+            self.goal = Goal::Reached;
+        }
+        Standing {
+            held: self.machine.held().is_some(),
+            has_caught_up: self.goal == Goal::Reached,
+            without_leader: self
+                .leaders
+                .iter()
+                .any(|leader| leader.is_none_or(|leader| leader.node.is_none())),
+            lag_records: lag,
+        }
     }
 }
 
