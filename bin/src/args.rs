@@ -4,6 +4,8 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::logging::DEFAULT_LEVEL;
+
 /// How long clusters may be out of reach at start when nobody said, and the run is one that ends by itself.
 const WAIT_UNTIL_CAUGHT_UP: Duration = Duration::from_secs(30);
 
@@ -61,7 +63,7 @@ pub(crate) struct RunArgs {
     pub(crate) log_format: LogFormat,
 
     /// What is logged: error, warn, info, debug, trace, or directives such as twinlog_engine=debug
-    #[arg(long, value_name = "LEVEL", env = "RUST_LOG", default_value = "info", hide_env_values = true)]
+    #[arg(long, value_name = "LEVEL", env = "RUST_LOG", default_value = DEFAULT_LEVEL, hide_env_values = true)]
     pub(crate) log_level: String,
 }
 

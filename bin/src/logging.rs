@@ -1,17 +1,22 @@
 //! Log lines: to standard error, above the live lines of a terminal.
 
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use indicatif::MultiProgress;
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use crate::args::LogFormat;
 
+/// What is logged when nobody says.
+pub(crate) const DEFAULT_LEVEL: &str = "info";
+
 /// Sets up logging for the whole process. `lines` are the live lines to keep clear of.
 ///
 /// # Errors
 /// One sentence when `level` is neither a level nor a list of directives.
 pub(crate) fn init(format: LogFormat, level: &str, lines: &MultiProgress) -> Result<(), String> {
+    // Set but empty means not set, as for most variables.
+    let level = if level.trim().is_empty() { DEFAULT_LEVEL } else { level };
     let filter = EnvFilter::try_new(level).map_err(|error| format!("`{level}` is no log level: {error}"))?;
     let colors =
         io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -30,6 +35,11 @@ pub(crate) fn init(format: LogFormat, level: &str, lines: &MultiProgress) -> Res
     Ok(())
 }
 
+/// Writes to standard error. A full disk or a reader that is gone must not end a copy, and there is nobody else to tell.
+pub(crate) fn tell(text: &[u8]) {
+    let _ = io::stderr().lock().write_all(text);
+}
+
 /// Takes live lines away while a log line is written, so that neither cuts the other.
 struct AboveLiveLines(MultiProgress);
 
@@ -43,11 +53,11 @@ impl<'w> MakeWriter<'w> for AboveLiveLines {
 
 impl io::Write for &AboveLiveLines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.suspend(|| io::stderr().lock().write_all(line))?;
+        self.0.suspend(|| tell(line));
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        Ok(())
     }
 }

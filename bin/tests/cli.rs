@@ -63,6 +63,30 @@ fn a_log_level_that_is_none_ends_with_64() {
 }
 
 #[test]
+fn a_log_that_cannot_be_written_changes_nothing() {
+    for (text, more, code) in [
+        ("", &[][..], 64),
+        ("", &["--log-format", "json"], 64),
+        (GOOD, &["--until-caught-up", "--wait", "1"], 69),
+    ] {
+        let file = file(text);
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("a device that is full");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_twinlog"));
+        command.arg("run").arg(file.path()).args(more).env_remove("RUST_LOG").stderr(full);
+        assert_eq!(command.status().unwrap().code(), Some(code), "{text:?} {more:?}");
+    }
+}
+
+#[test]
+fn an_empty_log_level_is_none_at_all() {
+    let file = file(GOOD);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_twinlog"));
+    command.arg("run").arg(file.path()).args(["--until-caught-up", "--wait", "1"]).env("RUST_LOG", "");
+    let errors = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert!(errors.contains("was not reached within 1 s"), "{errors}");
+}
+
+#[test]
 fn a_missing_file_is_one_sentence() {
     let output = twinlog(&["run", "no/such.properties"]);
     let errors = String::from_utf8(output.stderr).unwrap();

@@ -33,7 +33,7 @@ const HELD_NAMED_MAX: usize = 20;
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     let lines = progress::live_lines(args.log_format);
     if let Err(sentence) = logging::init(args.log_format, &args.log_level, &lines) {
-        eprintln!("error: --log-level: {sentence}");
+        logging::tell(format!("error: --log-level: {sentence}\n").as_bytes());
         return ExitCode::BadConfig;
     }
     let config = match load::mirror_config(&args.file) {
@@ -58,8 +58,8 @@ fn refuse(args: &RunArgs, refused: &load::LoadError) -> ExitCode {
     let file = args.file.display();
     match args.log_format {
         LogFormat::Text => {
-            eprintln!("error: {file} cannot be used");
-            refused.sentences().iter().for_each(|sentence| eprintln!("  {sentence}"));
+            let sentences = refused.sentences().join("\n  ");
+            logging::tell(format!("error: {file} cannot be used\n  {sentences}\n").as_bytes());
         }
         LogFormat::Json => {
             refused.sentences().iter().for_each(|sentence| error!(file = %file, "{sentence}"));
