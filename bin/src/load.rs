@@ -31,6 +31,16 @@ impl LoadError {
     }
 }
 
+impl LoadError {
+    /// What else reads oddly in a file that cannot be used, one sentence each.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        match self {
+            Self::Unreadable(_) | Self::TooLarge => Vec::new(),
+            Self::Faults(errors) => errors.warnings().iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.sentences().join("\n"))

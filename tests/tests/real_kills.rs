@@ -48,3 +48,8 @@ fn twinlog_and_clusters_stopped_in_order() -> Result<()> {
 fn the_state_topic_deleted_between_two_runs() -> Result<()> {
     check(&state::state_topic_deleted())
 }
+
+#[test]
+fn the_state_topic_must_not_forget() -> Result<()> {
+    check(&state::state_topic_that_forgets())
+}

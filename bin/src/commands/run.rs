@@ -60,9 +60,13 @@ fn refuse(args: &RunArgs, refused: &load::LoadError) -> ExitCode {
         LogFormat::Text => {
             let sentences = refused.sentences().join("\n  ");
             logging::tell(format!("error: {file} cannot be used\n  {sentences}\n").as_bytes());
+            for warning in refused.warnings() {
+                logging::tell(format!("  besides: {warning}\n").as_bytes());
+            }
         }
         LogFormat::Json => {
             refused.sentences().iter().for_each(|sentence| error!(file = %file, "{sentence}"));
+            refused.warnings().iter().for_each(|sentence| warn!(file = %file, "{sentence}"));
         }
     }
     ExitCode::BadConfig

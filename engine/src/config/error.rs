@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::notices::Warning;
 use super::secret;
 
 /// Where a setting was written.
@@ -96,6 +97,7 @@ impl fmt::Display for Fault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors {
     faults: Vec<Fault>,
+    warnings: Vec<Warning>,
 }
 
 impl ConfigErrors {
@@ -105,12 +107,22 @@ impl ConfigErrors {
         assert!(!faults.is_empty(), "a configuration is refused for a reason");
         faults.sort_by_key(|fault| fault.line);
         faults.dedup();
-        Self { faults }
+        Self { faults, warnings: Vec::new() }
+    }
+
+    pub(crate) fn with_warnings(mut self, warnings: Vec<Warning>) -> Self {
+        self.warnings = warnings;
+        self
     }
 
     /// The faults, at least one.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
+    }
+
+    /// What else reads oddly in the file; it may hold the cause of a fault, such as a key that is spelt wrongly.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 }
 

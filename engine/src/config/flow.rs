@@ -203,16 +203,17 @@ fn offsets_mode(resolver: &mut Resolver<'_>) -> OffsetsMode {
 }
 
 fn separators(resolver: &mut Resolver<'_>) -> Separators {
-    let separator =
-        resolver.string("replication.policy.separator").map_or_else(|| ".".to_owned(), |s| s.value);
-    if let Some(bad) = separator.chars().find(|c| !c.is_ascii_alphanumeric() && !"._-".contains(*c)) {
-        let entry =
-            resolver.find("replication.policy.separator").expect("only a written separator can be bad");
-        let reason = format!("`{bad}` cannot be part of a topic's name");
+    let written = resolver.find("replication.policy.separator").and_then(|entry| resolver.usable(entry));
+    // Not trimmed, as in MM2: a blank is part of it.
+    let separator = written.map_or(".", |entry| entry.value.as_str());
+    let is_bad = |c: &char| !c.is_ascii_alphanumeric() && !"._-".contains(*c);
+    if let Some((entry, bad)) = written.zip(separator.chars().find(is_bad)) {
+        let what = if bad.is_whitespace() { "a blank".to_owned() } else { format!("`{bad}`") };
+        let reason = format!("{what} cannot be part of a topic's name");
         resolver.fault(Fault::of(entry, reason).remedy("use letters, digits, `.`, `_` or `-`"));
     }
     let internal = resolver.boolean("replication.policy.internal.topic.separator.enabled", true).value;
-    Separators::new(&separator, internal)
+    Separators::new(separator, internal)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

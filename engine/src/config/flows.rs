@@ -117,6 +117,14 @@ fn none_enabled(properties: &Properties, clusters: &[String]) -> Fault {
             && entry.key.matches('.').count() == 1
             && parse_boolean(&entry.value) == Some(true)
     });
+    let is_one_cluster = |entry: &&Entry| {
+        let pair = entry.key.trim_end_matches(".enabled").split_once("->");
+        pair.is_some_and(|(source, target)| source == target && clusters.iter().any(|name| name == source))
+    };
+    if let Some(entry) = meant.filter(is_one_cluster) {
+        return Fault::of(entry, "names one cluster twice, so no flow is enabled")
+            .remedy(format!("name two of the clusters: {}", clusters.join(", ")));
+    }
     if let Some(entry) = meant {
         return Fault::of(entry, "names a cluster that `clusters` does not list, so no flow is enabled")
             .remedy(format!("use the names in `clusters`: {}", clusters.join(", ")));

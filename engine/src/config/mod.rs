@@ -70,14 +70,15 @@ impl MirrorConfig {
             config.warnings.extend(warnings);
         }
         let [names] = enabled.as_slice() else { return Err(ConfigErrors::new(faults)) };
-        if !faults.is_empty() {
-            return Err(ConfigErrors::new(faults));
-        }
         let notices = notices::gather(&properties, names);
         config.not_needed = notices.not_needed;
         config.warnings.extend(notices.warnings);
         config.warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
-        Ok(config)
+        if faults.is_empty() {
+            Ok(config)
+        } else {
+            Err(ConfigErrors::new(faults).with_warnings(config.warnings))
+        }
     }
 
     /// The enabled flows. Exactly one until several are built.

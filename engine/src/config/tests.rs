@@ -133,6 +133,10 @@ fn both_policies_are_known_and_others_are_refused() {
     passes("replication.policy.class = org.apache.kafka.connect.mirror.DefaultReplicationPolicy");
     refused("replication.policy.class = com.example.LegacyReplicationPolicy");
     refused("replication.policy.separator = a/b");
+    // Java keeps blanks at the end of a value, and those that are escaped.
+    for blank in ["replication.policy.separator = -  ", "replication.policy.separator=\\u0020"] {
+        assert!(faults(blank)[0].contains("a blank cannot be part of a topic's name"), "{:?}", faults(blank));
+    }
 }
 
 #[test]
@@ -387,4 +391,19 @@ fn tuning_of_what_twinlog_does_not_have_is_listed_apart() {
     let keys: Vec<&str> = config.not_needed().iter().map(|origin| origin.key.as_str()).collect();
     assert_eq!(keys, ["tasks.max", "east.producer.batch.size", "west->east.consumer.fetch.max.bytes"]);
     assert!(config.warnings().is_empty());
+}
+
+#[test]
+fn a_flow_from_a_cluster_to_itself_is_told_as_such() {
+    let text = "clusters=a,b\na.bootstrap.servers=x:1\nb.bootstrap.servers=y:1\na->a.enabled=true\n";
+    let errors = MirrorConfig::from_properties(text.as_bytes()).unwrap_err().to_string();
+    assert!(errors.contains("names one cluster twice"), "{errors}");
+}
+
+#[test]
+fn a_file_with_faults_still_tells_what_reads_oddly() {
+    let text = format!("{BASE}west->east.topcis = orders\nthrottle = 1\n");
+    let errors = MirrorConfig::from_properties(text.as_bytes()).unwrap_err();
+    let warnings: Vec<String> = errors.warnings().iter().map(ToString::to_string).collect();
+    assert!(warnings.iter().any(|warning| warning.contains("west->east.topcis")), "{warnings:?}");
 }

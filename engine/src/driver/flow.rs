@@ -263,6 +263,12 @@ impl Flow {
         if first {
             let partitions: usize = ready.iter().map(|topic| partitions(topic).count()).sum();
             tracing::info!(flow = self.config.name, topics = ready.len(), partitions, "topics that match");
+            if ready.is_empty() && failures.is_empty() {
+                tracing::warn!(
+                    flow = self.config.name,
+                    "no topic of the source matches; nothing is copied yet"
+                );
+            }
         }
         known.extend(ready.iter().map(|topic| topic.target_topic.clone()));
         if !plan.create.is_empty() || !plan.grow.is_empty() {

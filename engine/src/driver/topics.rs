@@ -16,6 +16,8 @@ use crate::machine::topic_sync::MirroredTopic;
 use crate::policy::{ConfigSource, TopicConfigEntry};
 use crate::state::STATE_TOPIC;
 
+/// What becomes of old records of a topic.
+const CLEANUP_POLICY: &str = "cleanup.policy";
 const TOPIC_RESOURCE: i8 = 2;
 const CREATE_TIMEOUT_MS: i32 = 30_000;
 /// Attempts to create a topic, each without one more config that the target does not take.
@@ -63,7 +65,7 @@ pub(super) async fn configs(
     if topics.is_empty() {
         return Ok(Configs::new());
     }
-    let answer = describe(source, topics, None).await?;
+    let answer = describe(source, source_names(topics), None).await?;
     let mut configs = Configs::new();
     for result in &answer.results {
         if ErrorCode::check(result.error_code).is_err() {
@@ -91,8 +93,8 @@ pub(super) async fn configs(
 /// as such: it costs a store for each stretch, where the other mistake could cost records.
 pub(super) async fn compacted(source: &ClusterClient, topics: &[MirroredTopic]) -> BTreeSet<String> {
     let mut compacted: BTreeSet<String> = topics.iter().map(|topic| topic.source_topic.clone()).collect();
-    let keys = vec![StrBytes::from_static_str("cleanup.policy")];
-    let Ok(answer) = describe(source, topics, Some(keys)).await else { return compacted };
+    let keys = vec![StrBytes::from_static_str(CLEANUP_POLICY)];
+    let Ok(answer) = describe(source, source_names(topics), Some(keys)).await else { return compacted };
     for result in answer.results.iter().filter(|result| ErrorCode::check(result.error_code).is_ok()) {
         let policy = result.configs.iter().find_map(|entry| entry.value.as_deref());
         if policy.is_some_and(|policy| !policy.contains("compact")) {
@@ -102,19 +104,23 @@ pub(super) async fn compacted(source: &ClusterClient, topics: &[MirroredTopic]) 
     compacted
 }
 
+fn source_names(topics: &[MirroredTopic]) -> impl Iterator<Item = String> {
+    topics.iter().map(|topic| topic.source_topic.clone())
+}
+
 async fn describe(
-    source: &ClusterClient,
-    topics: &[MirroredTopic],
+    cluster: &ClusterClient,
+    topics: impl Iterator<Item = String>,
     keys: Option<Vec<StrBytes>>,
 ) -> Result<DescribeConfigsResponse, CallError> {
-    let resources = topics.iter().map(|topic| {
+    let resources = topics.map(|topic| {
         describe_configs_request::DescribeConfigsResource::default()
             .with_resource_type(TOPIC_RESOURCE)
-            .with_resource_name(StrBytes::from_string(topic.source_topic.clone()))
+            .with_resource_name(StrBytes::from_string(topic))
             .with_configuration_keys(keys.clone())
     });
     let request = DescribeConfigsRequest::default().with_resources(resources.collect());
-    source.call(Target::Any, &request).await
+    cluster.call(Target::Any, &request).await
 }
 
 /// Creates the mirrors of topics; gives those that could not be.
@@ -262,7 +268,7 @@ pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConf
             Err(_) => continue,
         };
         match metadata.topics.get(STATE_TOPIC).map(|topic| topic.partitions.len()) {
-            Some(1) => return Ok(()),
+            Some(1) => return check_state_topic(target, config).await,
             Some(0) => continue,
             Some(count) => {
                 return Err(Error::Refused(format!(
@@ -277,7 +283,7 @@ pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConf
             .offset_storage_replication_factor
             .decide(metadata.brokers.len())
             .map_err(|error| Error::Refused(error.to_string()))?;
-        let configs = vec![("cleanup.policy".to_owned(), "compact".to_owned())];
+        let configs = vec![(CLEANUP_POLICY.to_owned(), "compact".to_owned())];
         match create_one(target, STATE_TOPIC, 1, decision.replicas, configs).await {
             Ok(()) => {
                 if let Some(warning) = decision.warning {
@@ -293,6 +299,24 @@ pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConf
                 tracing::warn!(flow = config.name, "state topic not created yet, still trying: {reason}");
             }
         }
+    }
+}
+
+/// A state topic that forgets is worse than none. Who may not read its configs is believed.
+async fn check_state_topic(target: &ClusterClient, config: &FlowConfig) -> Result<(), Error> {
+    let keys = vec![StrBytes::from_static_str(CLEANUP_POLICY)];
+    let Ok(answer) = describe(target, [STATE_TOPIC.to_owned()].into_iter(), Some(keys)).await else {
+        return Ok(());
+    };
+    let policy =
+        answer.results.iter().flat_map(|result| &result.configs).find_map(|entry| entry.value.as_deref());
+    match policy {
+        Some(policy) if policy != "compact" => Err(Error::Refused(format!(
+            "cluster {}: topic {STATE_TOPIC} has cleanup.policy={policy}, so the cluster would delete what must not be \
+             forgotten; set cleanup.policy=compact",
+            config.target.name
+        ))),
+        _ => Ok(()),
     }
 }
 

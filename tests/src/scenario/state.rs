@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use anyhow::ensure;
+
 use super::{Figures, LabSpec, LiveLoad, Scenario};
-use crate::{process::sleep_ms, real::Version};
+use crate::{judge::NewTopic, process::sleep_ms, real::Version};
 
 /// Where twinlog keeps what it must not forget.
 const STATE_TOPIC: &str = "mm2-twinlog.internal";
@@ -11,14 +13,17 @@ const STATE_TOPIC: &str = "mm2-twinlog.internal";
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
-    vec![state_topic_deleted()]
+    vec![state_topic_deleted(), state_topic_that_forgets()]
+}
+
+fn singles() -> LabSpec {
+    LabSpec::singles(Version::V4_3_1, Version::V4_3_1)
 }
 
 /// The state topic is deleted between kill -9 and the next start, again and again, while records are written.
 #[must_use]
 pub fn state_topic_deleted() -> Scenario {
-    let spec = LabSpec::singles(Version::V4_3_1, Version::V4_3_1);
-    Scenario::shared("the state topic deleted between two runs", spec, |lab, scale| {
+    Scenario::shared("the state topic deleted between two runs", singles(), |lab, scale| {
         let load = LiveLoad::new("forgotten");
         let mut random = scale.random();
         load.start(lab)?;
@@ -37,5 +42,26 @@ pub fn state_topic_deleted() -> Scenario {
         let (verdict, acked) = load.finish(lab, scale)?;
         let figures = Figures::default().with("records", verdict.records).with("acknowledged", acked);
         Ok(figures.with("deletions", u64::from(scale.rounds())))
+    })
+}
+
+/// A state topic whose records the cluster would delete is refused before anything is copied.
+#[must_use]
+pub fn state_topic_that_forgets() -> Scenario {
+    Scenario::shared("a state topic that forgets is refused", singles(), |lab, _| {
+        let topic = "kept.orders";
+        lab.create(&[NewTopic::new(topic, 1)])?;
+        if lab.target_has(STATE_TOPIC)? {
+            lab.judge.delete_topic(&lab.target, STATE_TOPIC)?;
+        }
+        let forgets = NewTopic::new(STATE_TOPIC, 1).config("cleanup.policy", "delete");
+        lab.judge.create_topics(&lab.target, &[forgets])?;
+        let mut twinlog = lab.twinlog(&lab.flow("kept\\..*"), &["--until-caught-up"])?;
+        twinlog.wait_for_exit(Duration::from_secs(60), 64)?;
+        let log = twinlog.log()?;
+        ensure!(log.contains("set cleanup.policy=compact"), "no remedy is told:\n{log}");
+        ensure!(!lab.target_has(topic)?, "{topic} was made");
+        lab.judge.delete_topic(&lab.target, STATE_TOPIC)?;
+        Ok(Figures::default())
     })
 }
