@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod descriptors;
 mod exit_code;
 mod load;
 mod logging;

@@ -87,6 +87,20 @@ fn an_empty_log_level_is_none_at_all() {
 }
 
 #[test]
+fn few_file_descriptors_are_told() {
+    let file = file(GOOD);
+    let script = format!(
+        "ulimit -n 40; exec {} run {} --until-caught-up --wait 1",
+        env!("CARGO_BIN_EXE_twinlog"),
+        file.path().display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).env_remove("RUST_LOG").output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(69), "{errors}");
+    assert!(errors.contains("only 40 file descriptors"), "{errors}");
+}
+
+#[test]
 fn a_missing_file_is_one_sentence() {
     let output = twinlog(&["run", "no/such.properties"]);
     let errors = String::from_utf8(output.stderr).unwrap();

@@ -11,6 +11,7 @@ use twinlog_engine::{Engine, Error, FlowHandle, FlowStatus};
 
 use crate::{
     args::{LogFormat, RunArgs},
+    descriptors,
     exit_code::ExitCode,
     load, logging,
     progress::{self, FlowLine},
@@ -41,6 +42,9 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         Err(refused) => return refuse(args, &refused),
     };
     announce(&config);
+    if let Some(sentence) = descriptors::raise_limit() {
+        warn!("{sentence}");
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

@@ -88,9 +88,14 @@ async fn reach(client: &ClusterClient, wait: Option<Duration>) -> Result<(), Err
         Err(_) => Err(Error::Unreachable {
             cluster: client.alias().to_owned(),
             seconds: limit.as_secs(),
-            why: client.last_error().map_or_else(|| "no answer yet".to_owned(), |error| error.to_string()),
+            why: client.last_error().map_or_else(|| no_answer(client), |error| error.to_string()),
         }),
     }
+}
+
+fn no_answer(client: &ClusterClient) -> String {
+    let servers: Vec<String> = client.config().bootstrap.iter().map(ToString::to_string).collect();
+    format!("no answer yet from {}", servers.join(", "))
 }
 
 /// Runs a flow until it is stopped.
