@@ -28,6 +28,8 @@ const UNPACKED_BYTES_MAX: usize = 64 << 20;
 
 /// Trouble that lasts this long is told.
 const TROUBLE_TOLD_AFTER: Duration = Duration::from_secs(10);
+/// A state topic that ends before what was read of it for so long is not the one that was read.
+const CUT_BACK_AFTER: Duration = Duration::from_secs(20);
 
 /// Something that the state topic is asked to do.
 #[derive(Debug)]
@@ -173,8 +175,20 @@ impl StateTopic {
     }
 
     async fn carry_out(&mut self, command: LogCommand) -> Result<(), Error> {
+        let is_append = matches!(command, LogCommand::Append { .. });
         match self.try_carry_out(command).await {
             Ok(()) => {
+                let now = clock::boot_time();
+                if self.log.shorter_since().is_some_and(|since| now.saturating_sub(since) >= CUT_BACK_AFTER) {
+                    return Err(Error::State(format!(
+                        "{STATE_TOPIC} ends before what was read of it: it was made again or cut back; start again, and \
+                         the copies are recognised by their records"
+                    )));
+                }
+                // What was asked says little: only what was stored or read to the end ends a trouble.
+                if !(is_append || self.log.is_idle()) {
+                    return Ok(());
+                }
                 if let Some((_, true)) = self.trouble.take() {
                     tracing::info!(
                         cluster = self.cluster.alias(),
@@ -299,13 +313,27 @@ impl StateTopic {
         let view = builder.build().map_err(unreadable)?;
         match produce::produce_once(&self.cluster, place, &view, stamp).await? {
             ProduceAnswer::Acknowledged { base_offset } => Ok(Some(base_offset)),
-            ProduceAnswer::Failed { code, detail } => {
-                tracing::debug!(topic = STATE_TOPIC, %code, detail, "state topic refused an append; lining up");
+            ProduceAnswer::Failed { code, detail } if is_lost_race(code) => {
+                tracing::debug!(topic = STATE_TOPIC, %code, detail, "another instance was faster; lining up");
                 Ok(None)
             }
-            ProduceAnswer::Lost => Ok(None),
+            ProduceAnswer::Failed { code, .. } => Err(RequestFailure::Broker(code).into()),
+            ProduceAnswer::Lost => {
+                Err(RequestFailure::Unanswered("an append got no answer".to_owned()).into())
+            }
         }
     }
+}
+
+/// Whether a refusal only says that another instance has appended meanwhile.
+fn is_lost_race(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::OutOfOrderSequenceNumber
+            | ErrorCode::DuplicateSequenceNumber
+            | ErrorCode::UnknownProducerId
+            | ErrorCode::InvalidProducerEpoch
+    )
 }
 
 /// Entries of a batch at or after `from`.

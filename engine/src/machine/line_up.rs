@@ -20,11 +20,13 @@ use super::Now;
 
 /// Rounds in which nothing but the log end moved before a line-up is content.
 const FOREIGN_ROUNDS: u32 = 3;
-/// Pause between two looks at a high watermark that is not there yet.
+/// First pause before another look at a high watermark that is not there yet; it doubles up to the longest.
 const HIGH_WATERMARK_PAUSE: Duration = Duration::from_millis(20);
+const HIGH_WATERMARK_PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// Looks at the high watermark before the log end is read again: after a failover it may have been rolled back.
-const LOOKS_MAX: u32 = 50;
+/// Looks at the high watermark before the log end is read again: after a failover it may have been rolled back. About
+/// 3 s.
+const LOOKS_MAX: u32 = 10;
 
 /// The last batch of a producer as the broker's producer state names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +136,8 @@ impl LineUp {
             } else if looks >= LOOKS_MAX {
                 Step::LogEnd
             } else {
-                Step::HighWatermark { pair, looks: looks + 1, not_before: now + HIGH_WATERMARK_PAUSE }
+                let pause = HIGH_WATERMARK_PAUSE.saturating_mul(1 << looks).min(HIGH_WATERMARK_PAUSE_MAX);
+                Step::HighWatermark { pair, looks: looks + 1, not_before: now + pause }
             };
         }
     }

@@ -29,8 +29,8 @@ use crate::state::{PartitionKey, StateEntry, Stored};
 const PAUSE: Duration = Duration::from_millis(100);
 /// A heartbeat keeps the producer state of a flow that stores nothing else.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(3600);
-/// Entries of one append, so that its batch stays far below a broker's size limit.
-const APPEND_ENTRIES_MAX: usize = 500;
+/// Bytes of one append, so that its batch stays below what a broker takes by default (`message.max.bytes`, 1 MB).
+const APPEND_BYTES_MAX: usize = 512 << 10;
 
 /// Something to do for the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,6 +136,8 @@ pub struct StateLog {
     phase: Phase,
     asked: bool,
     heartbeat_at: Now,
+    /// Since when the topic ends before what was read of it.
+    shorter_since: Option<Now>,
     entries: VecDeque<(i64, Stored)>,
     done: VecDeque<(JobId, bool)>,
 }
@@ -154,6 +156,7 @@ impl StateLog {
             phase: Phase::Idle { not_before: Now::ZERO },
             asked: false,
             heartbeat_at: Now::MAX,
+            shorter_since: None,
             entries: VecDeque::new(),
             done: VecDeque::new(),
         }
@@ -239,11 +242,12 @@ impl StateLog {
 
     /// Marks the jobs of the next append, and gives the number of its entries.
     fn choose_jobs(&mut self) -> usize {
-        let mut count = 0;
+        let (mut count, mut bytes) = (0, 0);
         for job in &mut self.jobs {
-            let is_append = job.entry().is_some();
-            job.under_way = !is_append || count < APPEND_ENTRIES_MAX;
-            count += usize::from(is_append && job.under_way);
+            let size = job.entry().map(StateEntry::bytes_max);
+            bytes += size.unwrap_or(0);
+            job.under_way = size.is_none() || count == 0 || bytes <= APPEND_BYTES_MAX;
+            count += usize::from(size.is_some() && job.under_way);
         }
         count
     }
@@ -277,6 +281,11 @@ impl StateLog {
         let Phase::LiningUp { machine } = &mut self.phase else { return };
         machine.handle_last_batch(now, last_batch);
         if let Some(found) = machine.outcome() {
+            if found.log_end < self.read_to {
+                self.shorter_since.get_or_insert(now);
+                return self.handle_failure(now);
+            }
+            self.shorter_since = None;
             self.phase = Phase::CatchingUp { to: found.log_end, found: found.last_batch };
             self.end_catching_up(now);
         }
@@ -384,6 +393,13 @@ impl StateLog {
         self.phase = Phase::Idle { not_before: now + PAUSE };
     }
 
+    /// Since when the topic ends before what was read of it: a leader that was replaced and has not heard of it, or, where
+    /// that lasts, a topic that was made again or cut back.
+    #[must_use]
+    pub fn shorter_since(&self) -> Option<Now> {
+        self.shorter_since
+    }
+
     /// The next entry, with its offset.
     pub fn poll_entry(&mut self) -> Option<(i64, Stored)> {
         self.entries.pop_front()
@@ -405,7 +421,7 @@ impl StateLog {
     pub fn next_timeout(&self) -> Option<Now> {
         match &self.phase {
             Phase::Idle { not_before } if self.has_work() => Some(*not_before),
-            Phase::Idle { .. } => self.producer_id.map(|_| self.heartbeat_at),
+            Phase::Idle { not_before } => self.producer_id.map(|_| self.heartbeat_at.max(*not_before)),
             Phase::LiningUp { machine } => machine.next_timeout(),
             Phase::CatchingUp { .. } | Phase::Appending { .. } | Phase::ReadingBack { .. } => None,
         }

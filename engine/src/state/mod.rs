@@ -34,6 +34,29 @@ pub enum StateEntry {
     Heartbeat,
 }
 
+/// Most bytes of a record without topic names and runs: fixed fields, cluster id, framing.
+const FIXED_BYTES_MAX: usize = 512;
+/// Bytes of a run.
+const RUN_BYTES: usize = 24;
+
+impl StateEntry {
+    /// Bytes that the entry's record does not exceed.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        let of_partition = |key: &PartitionKey| key.source_topic.len() + key.target_topic.len();
+        FIXED_BYTES_MAX
+            + match self {
+                Self::Partition(key, PartitionEntry::Runs { runs, .. }) => {
+                    of_partition(key) + runs.len() * RUN_BYTES
+                }
+                Self::Partition(key, PartitionEntry::Opened(_) | PartitionEntry::Progress { .. }) => {
+                    of_partition(key)
+                }
+                Self::Identity { .. } | Self::Heartbeat => 0,
+            }
+    }
+}
+
 /// An entry with the flow and the process that wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {

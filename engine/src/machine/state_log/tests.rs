@@ -261,3 +261,50 @@ fn a_forgotten_writer_goes_on_in_a_new_epoch() {
         assert!(asked < 20);
     }
 }
+
+#[test]
+fn appends_stay_below_the_size_that_brokers_take() {
+    let (mut broker, mut log) = (Broker::default(), log(1));
+    let run = |number| Run { number, upstream: 0, downstream: 0 };
+    let runs = |of: u64| PartitionEntry::Runs {
+        producer_id: PRODUCER,
+        producer_epoch: 3,
+        runs: (of..of + 2_500).map(run).collect(),
+    };
+    for id in 0..40 {
+        log.append(id, StateEntry::Partition(key(), runs(id * 10_000)));
+    }
+    let mut appends = 0;
+    while !log.is_idle() {
+        let command = log.poll_command(NOW + PAUSE).expect("something to do");
+        if let LogCommand::Append { entries, .. } = &command {
+            let bytes: usize = entries.iter().map(StateEntry::bytes_max).sum();
+            assert!(bytes <= APPEND_BYTES_MAX, "{bytes} bytes");
+            appends += 1;
+        }
+        broker.serve(&mut log, command);
+        while log.poll_entry().is_some() {}
+    }
+    assert!(appends > 1);
+    assert_eq!(broker.entries.len(), 40);
+}
+
+#[test]
+fn a_log_that_was_cut_back_is_not_written_to() {
+    let (mut broker, mut log) = (Broker::default(), log(1));
+    log.append(1, opened(0));
+    broker.drain(&mut log);
+    let (entries, batches) = (std::mem::take(&mut broker.entries), std::mem::take(&mut broker.batches));
+    log.handle_failure(NOW);
+    log.append(2, progress(5));
+    for _ in 0..20 {
+        let Some(command) = log.poll_command(NOW + PAUSE) else { break };
+        assert!(!matches!(command, LogCommand::Append { .. }), "the entries before it are lost");
+        broker.serve(&mut log, command);
+    }
+    assert_eq!(log.shorter_since(), Some(NOW));
+    // It was the old leader.
+    (broker.entries, broker.batches) = (entries, batches);
+    assert_eq!(broker.drain(&mut log).0, vec![progress(5)]);
+    assert_eq!(log.shorter_since(), None);
+}
