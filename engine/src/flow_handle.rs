@@ -43,8 +43,8 @@ impl FlowHandle {
         self.events.subscribe()
     }
 
-    /// Waits until everything that the source held at the first complete listing is on the target, but for what is
-    /// held ([`FlowStatus::is_healthy`] tells).
+    /// Waits until each partition of the first complete listing has got as far as the source's end when it was first
+    /// read, but for what is held ([`FlowStatus::is_healthy`] tells).
     ///
     /// # Errors
     /// What the flow ended with, if it ends before.

@@ -23,6 +23,10 @@ pub struct FlowStatus {
     pub repeated_records: u64,
     /// Upstream offsets between the positions and the high watermarks last seen.
     pub lag_records: u64,
+    /// Partitions that have not got on for ten seconds, whatever they try.
+    pub waiting: u64,
+    /// The first of them, as `topic-partition: why`.
+    pub first_waiting: Option<String>,
     /// Partitions that have no leader on one of the sides, as far as the newest metadata tells.
     pub without_leader: u64,
     /// The first of them, as `topic-partition`.
@@ -31,10 +35,10 @@ pub struct FlowStatus {
     pub not_reached: Vec<Side>,
     /// The held partitions.
     pub held: Vec<HeldPartition>,
-    /// Topics that could not be prepared on the target; they are tried again.
-    pub failed_topics: Vec<FailedTopic>,
     /// How many they are.
     pub held_partitions: u64,
+    /// Topics that could not be prepared on the target; they are tried again.
+    pub failed_topics: Vec<FailedTopic>,
 }
 
 /// A partition that waits.
@@ -63,6 +67,7 @@ pub(crate) struct Standing {
     pub(crate) held: bool,
     pub(crate) has_caught_up: bool,
     pub(crate) without_leader: bool,
+    pub(crate) waits: bool,
     pub(crate) lag_records: u64,
 }
 
@@ -90,6 +95,7 @@ impl FlowStatus {
             |sum: &mut u64, before: bool, after: bool| *sum = *sum + u64::from(after) - u64::from(before);
         let waits = |standing: Standing| standing.held && !standing.has_caught_up;
         step(&mut self.held_partitions, before.held, after.held);
+        step(&mut self.waiting, before.waits, after.waits);
         step(&mut self.without_leader, before.without_leader, after.without_leader);
         step(&mut self.caught_up, before.has_caught_up, after.has_caught_up);
         step(&mut self.behind_and_held, waits(before), waits(after));

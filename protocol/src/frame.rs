@@ -9,7 +9,7 @@ use crate::DecodeError;
 pub const PREFIX_BYTES: usize = 4;
 
 /// The longest answer to anything but a Fetch that we take, in bytes: what a broker takes from a client by default
-/// (`socket.request.max.bytes`). A connection that fetches adds its fetch limit.
+/// (`socket.request.max.bytes`). Whoever fetches adds what it asks for.
 pub const ANSWER_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 /// Reads the length prefix of a response: how many bytes follow it.

@@ -16,6 +16,8 @@ use crate::machine::partition::{Fetched, FetchedRecords, RequestFailure};
 const MAX_WAIT_MS: i32 = 500;
 /// Bytes of one answer; a single larger batch comes whole (KIP-74).
 const FETCH_BYTES_MAX: i32 = 16 << 20;
+/// The same for who has to take the answer.
+pub(super) const ANSWER_TO_FETCH_BYTES_MAX: usize = FETCH_BYTES_MAX as usize;
 /// Bytes of one partition in an answer.
 const PARTITION_BYTES_MAX: i32 = 4 << 20;
 /// How long an answer may take before the connection counts as dead.

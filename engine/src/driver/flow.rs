@@ -11,6 +11,7 @@ use tokio::time::{sleep, timeout};
 use twinlog_protocol::versions::Api;
 
 use super::ask::Place;
+use super::fetcher::ANSWER_TO_FETCH_BYTES_MAX;
 use super::lanes::TAIL_LANE;
 use super::shard::{NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
@@ -34,6 +35,10 @@ const LOST_ANSWER_PAUSE: Duration = Duration::from_secs(1);
 const ASKED_AT_ONCE: usize = 64;
 /// Pause before a question to a partition without leader is asked again.
 const LEADER_PAUSE: Duration = Duration::from_millis(200);
+/// A cluster id has 22 characters; it goes into the keys of the state topic.
+const CLUSTER_ID_BYTES_MAX: usize = 249;
+/// Characters of the name that brokers show; the protocol ends at 32,767 bytes.
+const CLIENT_ID_CHARS_MAX: usize = 249;
 /// First epochs lie in 1 ..= this, so that 24,000 more follow and foreign batches are not taken for ours.
 const FIRST_EPOCH_MAX: i16 = 8191;
 
@@ -74,7 +79,9 @@ pub(crate) async fn connect(
 
 fn client(config: &ClusterConfig, flow: &str, seed: u64) -> ClusterClient {
     let mut client = cluster::ClusterConfig::new(&config.name, config.bootstrap.clone());
-    client.client_id = Arc::from(format!("twinlog|{flow}"));
+    let client_id: String = format!("twinlog|{flow}").chars().take(CLIENT_ID_CHARS_MAX).collect();
+    client.client_id = Arc::from(client_id);
+    client.answer_bytes_max += ANSWER_TO_FETCH_BYTES_MAX;
     ClusterClient::new(client, seed)
 }
 
@@ -148,6 +155,14 @@ async fn check_clusters(
     let (Some(source_id), Some(target_id)) = (source_id, target_id) else {
         return Err(Error::Refused(format!("flow {}: a cluster tells no cluster id", config.name)));
     };
+    for (id, cluster) in [(&source_id, &config.source.name), (&target_id, &config.target.name)] {
+        if id.len() > CLUSTER_ID_BYTES_MAX {
+            return Err(Error::Refused(format!(
+                "cluster {cluster}: its id has {} bytes; no Kafka gives out such a one",
+                id.len()
+            )));
+        }
+    }
     if source_id == target_id {
         return Err(Error::Refused(format!(
             "flow {}: `{}` and `{}` are the same cluster (id {source_id}); check both bootstrap.servers",
@@ -256,38 +271,29 @@ impl Flow {
     ) -> Vec<(String, Failure)> {
         let (source, target) = self.both_metadata().await;
         let plan = topic_sync::plan(&source, &target, &self.config.selection, known);
+        // What needs no preparation does not wait for what does.
+        let there: Vec<MirroredTopic> = plan.ready.iter().chain(&plan.deleted).cloned().collect();
+        self.hand_over(&there, known, first).await;
         let failures = self.prepare(&plan).await;
         let is_ready =
             |topic: &&MirroredTopic| failures.iter().all(|(failed, _)| *failed != topic.source_topic);
-        let ready: Vec<MirroredTopic> = [&plan.ready, &plan.grow, &plan.create, &plan.deleted]
-            .into_iter()
-            .flatten()
-            .filter(is_ready)
-            .cloned()
-            .collect();
+        let prepared: Vec<MirroredTopic> =
+            plan.grow.iter().chain(&plan.create).filter(is_ready).cloned().collect();
+        if !prepared.is_empty() {
+            // A failure shows as partitions without leader, which ask again.
+            let _ = self.target.refresh_metadata().await;
+        }
+        self.hand_over(&prepared, known, first).await;
         if first {
-            let partitions: usize = ready.iter().map(|topic| partitions(topic).count()).sum();
-            tracing::info!(flow = self.config.name, topics = ready.len(), partitions, "topics that match");
-            if ready.is_empty() && failures.is_empty() {
+            let topics = there.len() + prepared.len();
+            tracing::info!(flow = self.config.name, topics, "topics that match");
+            if topics == 0 && failures.is_empty() {
                 tracing::warn!(
                     flow = self.config.name,
                     "no topic of the source matches; nothing is copied yet"
                 );
             }
         }
-        known.extend(ready.iter().map(|topic| topic.target_topic.clone()));
-        if !plan.create.is_empty() || !plan.grow.is_empty() {
-            // A failure shows as partitions without leader, which ask again.
-            let _ = self.target.refresh_metadata().await;
-        }
-        let fresh: Vec<PartitionKey> = ready.iter().flat_map(partitions).collect();
-        let compacted = topics::compacted(&self.source, &ready).await;
-        let new = fresh.into_iter().map(|key| NewPartition {
-            source_compacts: compacted.contains(&key.source_topic),
-            key,
-            catches_up: first,
-        });
-        self.tell(ShardInput::Add(new.collect())).await;
         for (topic, why) in failures.iter().filter(|(topic, _)| told.insert(topic.clone())) {
             let flow = self.config.name.as_str();
             match why {
@@ -304,6 +310,21 @@ impl Flow {
         let complete = !failures.iter().any(is_passing);
         self.tell(ShardInput::Listed { failed: failed.collect(), complete }).await;
         failures
+    }
+
+    /// Gives the partitions of topics that are there on both sides to the shard.
+    async fn hand_over(&self, topics: &[MirroredTopic], known: &mut BTreeSet<String>, first: bool) {
+        if topics.is_empty() {
+            return;
+        }
+        known.extend(topics.iter().map(|topic| topic.target_topic.clone()));
+        let compacted = topics::compacted(&self.source, topics).await;
+        let new = topics.iter().flat_map(partitions).map(|key| NewPartition {
+            source_compacts: compacted.contains(&key.source_topic),
+            key,
+            catches_up: first,
+        });
+        self.tell(ShardInput::Add(new.collect())).await;
     }
 
     async fn both_metadata(&self) -> (Arc<ClusterMetadata>, Arc<ClusterMetadata>) {

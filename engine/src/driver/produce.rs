@@ -8,6 +8,7 @@ use twinlog_protocol::produce::{ProducePartition, ProduceResponse, produce_frame
 use twinlog_protocol::versions::Api;
 
 use super::ask::Place;
+use super::stretch::LAST_BY_NAME;
 use crate::io::cluster::ClusterClient;
 use crate::io::connection::{Connection, Expects, Frame, Pending};
 use crate::io::error::CallError;
@@ -52,9 +53,6 @@ pub(super) fn send(
     })?;
     Ok(Sending { pending, connection: connection.clone(), version })
 }
-
-/// The last version that names topics by name.
-const LAST_BY_NAME: i16 = 12;
 
 impl Sending {
     /// The answer.

@@ -43,11 +43,13 @@ pub(super) async fn find_copy(
         if before <= log_start {
             break;
         }
-        let stretch = stretch::read(sides.target, &sides.target_place, before - 1).await?;
-        let Some(view) = stretch.batches.into_iter().next() else { break };
+        let last = stretch::read_batch(sides.target, &sides.target_place, before - 1).await?;
+        let Some(view) = last else { break };
         let header = *view.header();
+        // Ours are never transactional: a copy that MM2 made with transactions is MM2's.
         let is_candidate = header.producer_id >= 0
             && !header.attributes.is_control()
+            && !header.attributes.is_transactional()
             && header.record_count > 0
             && producer_id.is_none_or(|wanted| wanted == header.producer_id);
         if is_candidate {
@@ -60,6 +62,8 @@ pub(super) async fn find_copy(
                     }));
                 }
                 Matches::Several => return Ok(CopySearch::Ambiguous),
+                // Our newest batch is not found: an older one would copy what lies between a second time.
+                Matches::None if producer_id.is_some() => return Ok(CopySearch::NotAtSource),
                 Matches::None => {}
             }
         }
@@ -125,7 +129,8 @@ impl Search {
             }
             if self.window.iter().eq(&self.wanted) {
                 self.several |= self.found.is_some();
-                self.found = Some(view.header().base_offset + i64::from(record.offset_delta) + 1);
+                self.found =
+                    Some(view.header().base_offset.saturating_add(i64::from(record.offset_delta) + 1));
             }
         }
     }
@@ -138,7 +143,7 @@ fn digests(view: &BatchView) -> Option<Vec<u64>> {
 
 fn digest(view: &BatchView, record: &Record) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (view.header().base_timestamp + record.timestamp_delta).hash(&mut hasher);
+    view.header().base_timestamp.wrapping_add(record.timestamp_delta).hash(&mut hasher);
     (&record.key, &record.value).hash(&mut hasher);
     for header in &record.headers {
         (&header.key, &header.value).hash(&mut hasher);

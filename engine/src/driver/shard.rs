@@ -39,7 +39,7 @@ use crate::machine::produce_window::ProduceAnswer;
 use crate::machine::resume::Tail;
 use crate::machine::timers::Timers;
 use crate::state::{PartitionKey, StateEntry};
-use crate::status::{FailedTopic, FlowStatus, HeldPartition};
+use crate::status::{FailedTopic, FlowStatus, HeldPartition, Standing};
 
 /// Bytes of one partition that may wait before its fetching pauses.
 const BACKLOG_BYTES_MAX: usize = 8 << 20;
@@ -100,6 +100,8 @@ type Errand = Pin<Box<dyn Future<Output = Done> + Send>>;
 /// A batch that waits for its connection.
 pub(super) struct Queued {
     slot: usize,
+    /// Of the topic that the batch is meant for: by the time it goes out there may be another one of that name.
+    topic_id: u128,
     ticket: u64,
     batch: Forwarded,
 }
@@ -138,6 +140,8 @@ pub(super) struct Shard {
     held_bytes: usize,
     totals: FlowStatus,
     reported_at: Now,
+    /// Who is named in the status may be others, or for another reason.
+    names_changed: bool,
     stopping: bool,
 }
 
@@ -160,6 +164,7 @@ impl Shard {
             held_bytes: 0,
             totals: FlowStatus::default(),
             reported_at: Now::ZERO,
+            names_changed: false,
             stopping: false,
         }
     }
@@ -340,7 +345,7 @@ impl Shard {
         while let Some(slot) = self.dirty.pop() {
             self.slots[slot].dirty = false;
             while let Some(command) = self.slots[slot].machine.poll_command() {
-                self.carry_out(now, slot, command);
+                self.carry_out(slot, command);
             }
             self.timers.set(slot, self.slots[slot].machine.next_timeout());
             self.account(now, slot);
@@ -355,6 +360,8 @@ impl Shard {
         self.held_bytes = self.held_bytes + slot.machine.backlog_bytes() - slot.counted_bytes;
         slot.counted_bytes = slot.machine.backlog_bytes();
         let standing = slot.standing();
+        let has_name = |standing: Standing| standing.held || standing.without_leader || standing.waits;
+        self.names_changed |= has_name(slot.counted) || has_name(standing);
         self.totals.move_from(slot.counted, standing);
         slot.counted = standing;
         let node = slot.machine.fetch_wanted(now).and_then(|_| slot.leaders[0]?.node);
@@ -372,6 +379,14 @@ impl Shard {
         }
     }
 
+    fn name_who_waits(&mut self) {
+        let slots = || self.slots.iter();
+        self.totals.held = slots().filter_map(held).collect();
+        self.totals.first_without_leader = slots().find(|slot| slot.counted.without_leader).map(Slot::name);
+        let waiting = |slot: &Slot| Some(format!("{}: {}", slot.name(), slot.machine.waits()?));
+        self.totals.first_waiting = slots().find_map(waiting);
+    }
+
     fn report(&mut self, at_once: bool) {
         let now = clock::boot_time();
         let clusters = [(Side::Source, &self.parts.source), (Side::Target, &self.parts.target)];
@@ -382,10 +397,10 @@ impl Shard {
         let is_news = self.totals.standing() != self.parts.status.borrow().standing();
         if at_once || is_news || now.saturating_sub(self.reported_at) >= STATUS_EVERY {
             self.reported_at = now;
+            if std::mem::take(&mut self.names_changed) {
+                self.name_who_waits();
+            }
             if self.totals != *self.parts.status.borrow() {
-                self.totals.held = self.slots.iter().filter_map(held).collect();
-                let without_leader = self.slots.iter().filter(|slot| slot.counted.without_leader);
-                self.totals.first_without_leader = without_leader.map(Slot::name).next();
                 self.parts.status.send_replace(self.totals.clone());
             }
         }

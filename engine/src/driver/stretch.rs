@@ -15,6 +15,8 @@ use crate::machine::line_up::LastBatch;
 use crate::machine::partition::RequestFailure;
 use crate::machine::resume::{Tail, TailBatch};
 
+/// The last version that names topics by name.
+pub(super) const LAST_BY_NAME: i16 = 12;
 /// Bytes of one Fetch.
 const FETCH_BYTES_MAX: i32 = 4 << 20;
 /// How long a broker may wait for records: they are there, or will be as soon as the high watermark is told.
@@ -28,9 +30,13 @@ pub(super) async fn fetch(
     request: &FetchRequest,
     timeout: Duration,
 ) -> Result<FetchResponse, CallError> {
-    let version = connection
+    let mut version = connection
         .version(Api::Fetch)
         .map_err(|unsupported| CallError::Unsupported { peer: connection.peer().clone(), unsupported })?;
+    if request.topics.iter().any(|topic| topic.id == 0) {
+        // A broker may know topic ids, and its cluster have none yet (`inter.broker.protocol.version` before 2.8).
+        version = version.min(LAST_BY_NAME);
+    }
     let pending = connection.submit(Expects { api: Api::Fetch, timeout }, |correlation_id| {
         let frame = fetch_frame(version, correlation_id, connection.client_id(), request)?;
         Ok::<Frame, CallError>(Box::new(frame))
@@ -55,16 +61,34 @@ pub(super) async fn read(
     place: &Place,
     from: i64,
 ) -> Result<Stretch, RequestFailure> {
+    read_at_most(cluster, place, from, FETCH_BYTES_MAX).await
+}
+
+/// Reads the batch that holds `offset`, and little more: the first batch comes whole, however large it is.
+pub(super) async fn read_batch(
+    cluster: &ClusterClient,
+    place: &Place,
+    offset: i64,
+) -> Result<Option<BatchView>, RequestFailure> {
+    Ok(read_at_most(cluster, place, offset, 1).await?.batches.into_iter().next())
+}
+
+async fn read_at_most(
+    cluster: &ClusterClient,
+    place: &Place,
+    from: i64,
+    bytes_max: i32,
+) -> Result<Stretch, RequestFailure> {
     let partition = FetchPartition {
         partition: place.partition,
         current_leader_epoch: place.leader_epoch,
         fetch_offset: from,
         last_fetched_epoch: -1,
         log_start_offset: -1,
-        partition_max_bytes: FETCH_BYTES_MAX,
+        partition_max_bytes: bytes_max,
     };
     let topic = FetchTopic { name: place.topic.clone(), id: place.topic_id, partitions: vec![partition] };
-    let request = FetchRequest::full(MAX_WAIT_MS, FETCH_BYTES_MAX, vec![topic]);
+    let request = FetchRequest::full(MAX_WAIT_MS, bytes_max, vec![topic]);
     let connection = cluster.connection(place.node, place.lane).await?;
     let response = fetch(&connection, &request, FETCH_TIMEOUT).await?;
     ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;

@@ -1,7 +1,9 @@
 //! Topics on the target: created as the source has them, grown, and the state topic.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
+use tokio::time::sleep;
 use twinlog_protocol::ErrorCode;
 use twinlog_protocol::message::types::{
     CreatePartitionsRequest, CreateTopicsRequest, DescribeConfigsRequest, DescribeConfigsResponse, StrBytes,
@@ -20,6 +22,9 @@ use crate::state::STATE_TOPIC;
 const CLEANUP_POLICY: &str = "cleanup.policy";
 const TOPIC_RESOURCE: i8 = 2;
 const CREATE_TIMEOUT_MS: i32 = 30_000;
+/// Attempts to learn topic configs, and the pause between two attempts of any kind.
+const DESCRIBE_ATTEMPTS_MAX: u32 = 3;
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(500);
 /// Attempts to create a topic, each without one more config that the target does not take.
 const CONFIG_ATTEMPTS_MAX: usize = 20;
 
@@ -40,7 +45,9 @@ impl Failure {
     }
 
     fn refused(code: ErrorCode, reason: String) -> Self {
-        if code.is_retriable() { Self::Passing(reason) } else { Self::Lasting(reason) }
+        // Brokers that metadata names may be starting yet; too few of them are found out before.
+        let passes = code.is_retriable() || code == ErrorCode::InvalidReplicationFactor;
+        if passes { Self::Passing(reason) } else { Self::Lasting(reason) }
     }
 }
 
@@ -94,7 +101,15 @@ pub(super) async fn configs(
 pub(super) async fn compacted(source: &ClusterClient, topics: &[MirroredTopic]) -> BTreeSet<String> {
     let mut compacted: BTreeSet<String> = topics.iter().map(|topic| topic.source_topic.clone()).collect();
     let keys = vec![StrBytes::from_static_str(CLEANUP_POLICY)];
-    let Ok(answer) = describe(source, source_names(topics), Some(keys)).await else { return compacted };
+    // A lost answer is no answer; who gets none at all counts them all.
+    let mut attempts = 0..DESCRIBE_ATTEMPTS_MAX;
+    let answer = loop {
+        match describe(source, source_names(topics), Some(keys.clone())).await {
+            Ok(answer) => break answer,
+            Err(_) if attempts.next().is_some() => sleep(ATTEMPT_PAUSE).await,
+            Err(_) => return compacted,
+        }
+    };
     for result in answer.results.iter().filter(|result| ErrorCode::check(result.error_code).is_ok()) {
         let policy = result.configs.iter().find_map(|entry| entry.value.as_deref());
         if policy.is_some_and(|policy| !policy.contains("compact")) {
@@ -144,7 +159,8 @@ pub(super) async fn create(
         }
     };
     let mut failures = Vec::new();
-    for topic in topics {
+    let mut topics = topics.iter();
+    for topic in topics.by_ref() {
         let known = configs.get(&topic.source_topic);
         let result = match known {
             Some(known) => {
@@ -165,9 +181,18 @@ pub(super) async fn create(
                     "topic created"
                 );
             }
-            Err(why) => failures.push((topic.source_topic.clone(), why)),
+            Err(why) => {
+                let is_passing = matches!(why, Failure::Passing(_));
+                failures.push((topic.source_topic.clone(), why));
+                if is_passing {
+                    break;
+                }
+            }
         }
     }
+    // Where one got no answer the others would wait as long, each.
+    let untried = failures.last().map(|(_, why)| why.clone());
+    failures.extend(topics.filter_map(|topic| Some((topic.source_topic.clone(), untried.clone()?))));
     failures
 }
 
@@ -262,6 +287,7 @@ pub(super) async fn grow(target: &ClusterClient, topic: &MirroredTopic) -> Resul
 /// # Errors
 /// [`Error::Refused`], with what to do.
 pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConfig) -> Result<(), Error> {
+    let mut told = None;
     loop {
         let metadata = match target.refresh_metadata().await {
             Ok(metadata) => metadata,
@@ -290,13 +316,13 @@ pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConf
                     tracing::warn!(flow = config.name, "{warning}");
                 }
             }
-            // A missing right does not pass by itself; a controller that moves does.
-            Err(Failure::Lasting(reason)) if reason.contains("AUTHORIZATION") => {
-                return Err(Error::Refused(reason));
-            }
-            Err(why) => {
-                let reason = why.reason();
-                tracing::warn!(flow = config.name, "state topic not created yet, still trying: {reason}");
+            // A missing right or a policy does not pass by itself; a controller that moves does.
+            Err(Failure::Lasting(reason)) => return Err(Error::Refused(reason)),
+            Err(Failure::Passing(reason)) => {
+                if told.replace(reason.clone()).is_none_or(|before| before != reason) {
+                    tracing::warn!(flow = config.name, "state topic not created yet, still trying: {reason}");
+                }
+                sleep(ATTEMPT_PAUSE).await;
             }
         }
     }

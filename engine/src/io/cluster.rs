@@ -52,7 +52,7 @@ pub struct ClusterConfig {
     /// Least time between two metadata requests, and most after failures (`retry.backoff.ms`, 100 ms, and
     /// `retry.backoff.max.ms`, 1 s).
     pub metadata_backoff: (Duration, Duration),
-    /// The longest answer to take, in bytes: 100 MiB and the most that a Fetch asks for.
+    /// The longest answer to take, in bytes (100 MiB); whoever fetches adds what it asks for.
     pub answer_bytes_max: usize,
 }
 

@@ -53,7 +53,7 @@ impl Default for ConnectionOptions {
         ConnectionOptions {
             client_id: Arc::from("twinlog"),
             answer_bytes_max: frame::ANSWER_BYTES_MAX,
-            requests_max: 256,
+            requests_max: 4096,
             handshake_timeout: Duration::from_secs(10),
             idle_max: Duration::from_secs(9 * 60),
         }

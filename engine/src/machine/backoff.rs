@@ -33,11 +33,6 @@ impl Backoff {
     pub fn reset(&mut self) {
         self.failures = 0;
     }
-
-    /// Failures since the last success.
-    pub fn failures(&self) -> u32 {
-        self.failures
-    }
 }
 
 #[cfg(test)]
@@ -63,7 +58,7 @@ mod tests {
         backoff.failed(MIDDLE);
         backoff.failed(MIDDLE);
         backoff.reset();
-        assert_eq!(backoff.failures(), 0);
+        assert_eq!(backoff.failures, 0);
         assert_eq!(backoff.failed(MIDDLE), Duration::from_millis(50));
     }
 

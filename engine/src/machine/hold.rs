@@ -160,6 +160,8 @@ impl HoldReason {
         match self {
             // A limit, a right or an unreachable replica may be put right on the cluster.
             Self::Deleted { .. } => Some(Duration::from_secs(5)),
+            // A leader that was replaced and has not heard of it looks like that.
+            Self::TargetShorter { .. } => Some(Duration::from_secs(60)),
             Self::Refused { .. } | Self::Denied { .. } | Self::DamagedSource { .. } => {
                 Some(Duration::from_secs(30))
             }
@@ -167,7 +169,6 @@ impl HoldReason {
             | Self::OutOfRange { .. }
             | Self::Diverged { .. }
             | Self::Recreated { .. }
-            | Self::TargetShorter { .. }
             | Self::OtherFingerprint { .. }
             | Self::UnknownEpoch { .. }
             | Self::Ambiguous { .. } => None,

@@ -35,6 +35,9 @@ impl fmt::Display for HostPort {
     }
 }
 
+/// The longest name that a topic may have (`Topic.MAX_NAME_LENGTH`); a broker that names a longer one lies.
+const TOPIC_NAME_BYTES_MAX: usize = 249;
+
 /// A snapshot of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterMetadata {
@@ -106,7 +109,7 @@ impl ClusterMetadata {
         let cluster_id = answer.cluster_id.as_ref().map(ToString::to_string);
         let is_other_cluster = self.cluster_id.is_some() && self.cluster_id != cluster_id;
         let topics = answer.topics.iter().filter_map(|topic| {
-            let name = topic.name.as_ref()?.0.to_string();
+            let name = topic.name.as_ref().filter(|name| name.0.len() <= TOPIC_NAME_BYTES_MAX)?.0.to_string();
             let known = self.topics.get(&name).filter(|_| !is_other_cluster);
             let topic = merged_topic(known, topic);
             Some((name, topic))

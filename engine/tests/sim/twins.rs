@@ -206,10 +206,9 @@ impl Truth {
                 truth.record.advance(Run { downstream: truth.log_end, ..next });
             }
         }
-        if truth.last_sequence >= 0 && hole.is_some_and(|hole| hole + 1 == steps.len()) && others_are_silent {
+        if hole.is_some_and(|hole| hole + 1 == steps.len()) && others_are_silent {
             // The last one was refused: it is simply not there.
-            let (_, _, first, records) = *truth.batches.last().expect("a sequence has a batch");
-            let number = first + records;
+            let number = truth.batches.last().map_or(0, |(_, _, first, records)| first + records);
             next = Run { number, upstream: 100 + number.cast_signed(), ..next };
         }
         truth.next = Run { downstream: truth.log_end, ..next };

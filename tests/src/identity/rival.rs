@@ -316,6 +316,8 @@ impl Rival {
             Event::InDoubt { .. } => {
                 self.field.counts.doubts.fetch_add(1, Ordering::Relaxed);
             }
+            // Leaders are killed here, and it is waited for new ones.
+            Event::Waits { .. } | Event::GoesOn => {}
             // The enum may grow: whatever comes has to be thought about here.
             other => self.fault(&format!("tells {other:?}")),
         }

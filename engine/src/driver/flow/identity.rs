@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::pin::pin;
+use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::oneshot;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{ASKED_AT_ONCE, Flow, LEADER_PAUSE, partitions, place};
 use crate::driver::ask;
@@ -15,7 +16,10 @@ use crate::error::Error;
 use crate::io::cluster::ClusterClient;
 use crate::machine::partition::{CopySearch, RequestFailure};
 use crate::machine::topic_sync;
-use crate::state::{PartitionKey, StateEntry};
+use crate::state::{PartitionKey, STATE_TOPIC, StateEntry};
+
+/// How long partitions that do not answer are searched for an earlier copy.
+const SEARCH_MAX: Duration = Duration::from_secs(30);
 
 impl Flow {
     /// Finds the flow's producer id in the state topic, or takes one and stores it: the first one stored counts.
@@ -32,7 +36,7 @@ impl Flow {
 
     /// The state topic names no producer id: that of a copy which lost its state, else a new one.
     async fn first_identity(&self) -> Result<i64, Error> {
-        let candidate = match self.recover_identity().await {
+        let candidate = match self.recover_identity().await? {
             Some(producer_id) => {
                 tracing::warn!(
                     flow = self.config.name,
@@ -53,21 +57,50 @@ impl Flow {
         producer_id.ok_or_else(|| Error::Bug("the identity that was stored was not read back".to_owned()))
     }
 
-    /// Looks for our own batches at the ends of the target's partitions. Never take a new id while there are old batches:
-    /// it would fence nobody.
-    async fn recover_identity(&self) -> Option<i64> {
+    /// Looks for our own batches at the ends of the target's partitions. A new id must not be taken while there are old
+    /// batches: it would fence nobody, and its partitions would be copied again.
+    async fn recover_identity(&self) -> Result<Option<i64>, Error> {
         let (source, target) = self.both_metadata().await;
         let plan = topic_sync::plan(&source, &target, &self.config.selection, &BTreeSet::new());
-        let keys = plan.ready.iter().chain(&plan.grow).flat_map(partitions);
-        let searches: Vec<_> =
-            keys.map(|key| copied_by(self.source.clone(), self.target.clone(), key)).collect();
-        let mut searches = pin!(stream::iter(searches).buffer_unordered(ASKED_AT_ONCE));
-        while let Some(found) = searches.next().await {
-            if found.is_some() {
-                return found;
+        let mut keys: Vec<PartitionKey> = plan.ready.iter().chain(&plan.grow).flat_map(partitions).collect();
+        let end = Instant::now() + SEARCH_MAX;
+        let mut ambiguous = None;
+        loop {
+            let searches: Vec<_> =
+                keys.drain(..).map(|key| search(self.source.clone(), self.target.clone(), key)).collect();
+            let mut searches = pin!(stream::iter(searches).buffer_unordered(ASKED_AT_ONCE));
+            while let Some((key, found)) = searches.next().await {
+                match found {
+                    Ok(CopySearch::Found(copy)) => return Ok(Some(copy.producer_id)),
+                    Ok(CopySearch::Nothing | CopySearch::NotAtSource) => {}
+                    Ok(CopySearch::Ambiguous) => ambiguous = Some(key.target_topic),
+                    Err(_) => keys.push(key),
+                }
             }
+            if keys.is_empty() || Instant::now() >= end {
+                break;
+            }
+            sleep(LEADER_PAUSE).await;
+            self.both_metadata().await;
         }
-        None
+        if let Some(key) = keys.first() {
+            let (topic, partition, more) = (&key.target_topic, key.partition, keys.len() - 1);
+            tracing::warn!(
+                flow = self.config.name,
+                topic,
+                partition,
+                more,
+                "not searched for an earlier copy, because a side does not answer"
+            );
+        }
+        match ambiguous {
+            None => Ok(None),
+            Some(topic) => Err(Error::Refused(format!(
+                "cluster {}: {STATE_TOPIC} knows nothing of flow {}, and {topic} ends with records that stand at several \
+                 places of the source, so an earlier copy cannot be told from another's; delete the topic, or leave it out",
+                self.config.target.name, self.config.name
+            ))),
+        }
     }
 
     async fn new_identity(&self) -> Result<i64, Error> {
@@ -81,20 +114,34 @@ impl Flow {
                         self.config.target.name
                     )));
                 }
-                Err(_) => sleep(LEADER_PAUSE).await,
+                Err(why) => {
+                    tracing::debug!(flow = self.config.name, "no producer id yet: {why}");
+                    sleep(LEADER_PAUSE).await;
+                }
             }
         }
     }
 }
 
-/// The producer id of the copy at the end of a target's partition, if there is one and both sides answer.
-async fn copied_by(source: ClusterClient, target: ClusterClient, key: PartitionKey) -> Option<i64> {
-    let source_place = place(&source, &key.source_topic, key.partition)?;
-    let target_place = place(&target, &key.target_topic, key.partition)?;
-    let to = ask::list_offset(&target, &target_place, ask::LATEST).await.ok()?;
-    let sides = Sides { source: &source, source_place, target: &target, target_place };
-    match recover::find_copy(&sides, to, None).await {
-        Ok(CopySearch::Found(copy)) => Some(copy.producer_id),
-        Ok(CopySearch::Nothing | CopySearch::Ambiguous) | Err(_) => None,
-    }
+/// Looks for a copy, anybody's, at the end of a target's partition.
+async fn search(
+    source: ClusterClient,
+    target: ClusterClient,
+    key: PartitionKey,
+) -> (PartitionKey, Result<CopySearch, RequestFailure>) {
+    let places = place(&source, &key.source_topic, key.partition).zip(place(
+        &target,
+        &key.target_topic,
+        key.partition,
+    ));
+    let Some((source_place, target_place)) = places else {
+        return (key, Err(RequestFailure::Unanswered("the partition has no leader".to_owned())));
+    };
+    let result = async {
+        let to = ask::list_offset(&target, &target_place, ask::LATEST).await?;
+        let sides = Sides { source: &source, source_place, target: &target, target_place };
+        recover::find_copy(&sides, to, None).await
+    };
+    let result = result.await;
+    (key, result)
 }

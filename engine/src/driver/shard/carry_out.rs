@@ -18,10 +18,10 @@ use crate::state::StateEntry;
 use twinlog_protocol::batch::Forwarded;
 
 impl Shard {
-    pub(super) fn carry_out(&mut self, now: Now, slot: usize, command: Command) {
+    pub(super) fn carry_out(&mut self, slot: usize, command: Command) {
         match command {
             Command::Ask { attempt, question, leader_epoch, producer_id } => {
-                self.ask(now, slot, attempt, question, leader_epoch, producer_id);
+                self.ask(slot, attempt, question, leader_epoch, producer_id);
             }
             Command::ReadTail { attempt, from, to, producer_id } => {
                 let place = self.slots[slot].place(Side::Target, None, TAIL_LANE);
@@ -73,7 +73,6 @@ impl Shard {
 
     fn ask(
         &mut self,
-        _now: Now,
         slot: usize,
         attempt: u64,
         question: Question,
@@ -121,7 +120,8 @@ impl Shard {
 
     /// Puts a batch on its lane. A batch never follows others of its partition over another connection than theirs.
     fn produce(&mut self, slot: usize, ticket: u64, batch: Forwarded, apart: bool) {
-        let Some(node) = self.slots[slot].leaders[1].and_then(|leader| leader.node) else {
+        let leader = self.slots[slot].leaders[1];
+        let Some((topic_id, node)) = leader.and_then(|leader| Some((leader.topic_id, leader.node?))) else {
             return self.handle_produced(slot, ticket, ProduceAnswer::Lost);
         };
         let key: LaneKey = (node, produce_lane(slot, apart));
@@ -133,7 +133,7 @@ impl Shard {
         }
         of.under_way += 1;
         of.sent_on = Some(on);
-        match self.lanes.way(key, Queued { slot, ticket, batch }) {
+        match self.lanes.way(key, Queued { slot, topic_id, ticket, batch }) {
             Way::Open(connection, queued) => self.send(&connection, queued),
             Way::Waits { open: false } => {}
             Way::Waits { open: true } => {
@@ -147,9 +147,8 @@ impl Shard {
     }
 
     fn send(&mut self, connection: &Connection, queued: Queued) {
-        let Queued { slot, ticket, batch } = queued;
+        let Queued { slot, topic_id, ticket, batch } = queued;
         let of = &self.slots[slot];
-        let topic_id = of.leaders[1].map_or(0, |leader| leader.topic_id);
         match produce::send(connection, &of.key.target_topic, topic_id, of.key.partition, batch) {
             Ok(sending) => self.errands.push(Box::pin(async move {
                 Done::Produced { slot, ticket, answer: sending.answer().await }
@@ -184,7 +183,11 @@ impl Shard {
             },
             Done::Copy { slot, attempt, result } => match result {
                 Ok(search) => self.touch(slot).handle_copy(now, attempt, search),
-                Err(why) => self.failed(now, slot, attempt, Side::Target, "Fetch", &why),
+                Err(why) => {
+                    // Both sides were read.
+                    self.refresh(Side::Source);
+                    self.failed(now, slot, attempt, Side::Target, "Fetch", &why);
+                }
             },
             Done::SourceSpan { slot, attempt, result } => match result {
                 Ok(span) => self.touch(slot).handle_source_span(now, attempt, span),
@@ -299,6 +302,10 @@ impl Shard {
                      producer.id.expiration.ms on the target while old records are copied"
                 );
             }
+            Event::Waits { why } => {
+                tracing::warn!(flow, topic, partition, "partition does not get on, still trying: {why}");
+            }
+            Event::GoesOn => tracing::info!(flow, topic, partition, "partition gets on again"),
             Event::InDoubt { why } => tracing::info!(flow, topic, partition, "lining up after: {why}"),
         }
         let event = FlowEvent { topic: key.source_topic.clone(), partition, event };

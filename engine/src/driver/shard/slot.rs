@@ -123,6 +123,7 @@ impl Slot {
                 .leaders
                 .iter()
                 .any(|leader| leader.is_none_or(|leader| leader.node.is_none())),
+            waits: self.machine.waits().is_some(),
             lag_records: lag,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use twinlog_protocol::ErrorCode;
+use twinlog_protocol::Retry;
 
 use super::{Case, Command, CopySearch, Event, PartitionMachine, Phase, RequestFailure, SourceSpan, Step};
 use crate::machine::Now;
@@ -15,12 +15,14 @@ use crate::machine::resume::{Decision, Opening, Tail, decide, reopen};
 use super::backlog::Backlog;
 use super::copying::out_of_range;
 
-/// How long a replaced leader may not have heard of it: a broker's session (`broker.session.timeout.ms`), and a bit.
-const STALE_LEADER_MAX: Duration = Duration::from_secs(12);
+/// How long a replaced leader may not have heard of it: a broker's session with ZooKeeper (18 s; with KRaft 9 s), and a
+/// bit.
+const STALE_LEADER_MAX: Duration = Duration::from_secs(20);
 
 impl PartitionMachine {
     pub(super) fn begin_line_up(&mut self, now: Now) {
         let Some((_, leader)) = self.here() else { return self.wait(now) };
+        self.backlog.clear();
         self.next_attempt();
         self.storing = false;
         self.phase = Phase::LiningUp { machine: LineUp::new(), leader, record_changes: self.record_changes };
@@ -60,6 +62,12 @@ impl PartitionMachine {
             Question::HighWatermark => machine.handle_high_watermark(now, offset),
             Question::LastBatch => {}
         }
+        if machine.next_timeout().is_some() {
+            self.note_trouble(
+                now,
+                &format_args!("the target's high watermark {offset} is below its log end"),
+            );
+        }
         self.go_on_lining_up(now);
     }
 
@@ -86,10 +94,13 @@ impl PartitionMachine {
         if attempt != self.attempt {
             return;
         }
+        if !matches!(self.phase, Phase::Held { .. }) {
+            self.note_trouble(now, &format_args!("{request} on the {side}: {why}"));
+        }
         match (&self.phase, why) {
             (Phase::Copying, _) if side == Side::Source => self.handle_fetch_failure(now, request, why),
             (Phase::LiningUp { .. } | Phase::Deciding { .. }, RequestFailure::Broker(code))
-                if is_lasting(*code) =>
+                if code.retry() == Retry::Never =>
             {
                 self.hold(now, HoldReason::Denied { side, request, code: code.to_string() });
             }
@@ -131,12 +142,19 @@ impl PartitionMachine {
         match search {
             CopySearch::Found(copy) => {
                 let newest = known.unwrap_or(copy.producer_epoch).max(copy.producer_epoch);
-                let producer_epoch = Some(newest.saturating_add(1));
-                self.open(
-                    now,
-                    case,
-                    Opening { producer_epoch, upstream_start: Some(copy.upstream_next), ..opening },
-                );
+                let upstream_start = Some(copy.upstream_next);
+                match newest.checked_add(1) {
+                    Some(epoch) => {
+                        let opening = Opening { producer_epoch: Some(epoch), upstream_start, ..opening };
+                        self.open(now, case, opening);
+                    }
+                    // All epochs of the id are used up.
+                    None => {
+                        let opening = Opening { producer_epoch: None, upstream_start, ..opening };
+                        let attempt = self.ask(case, Step::ProducerId(opening));
+                        self.commands.push_back(Command::TakeProducerId { attempt });
+                    }
+                }
             }
             CopySearch::Nothing if known.is_none() => {
                 let event = Event::TargetNotEmpty { log_end: case.found.log_end };
@@ -144,7 +162,7 @@ impl PartitionMachine {
                 let attempt = self.ask(case, Step::SourceSpan(opening));
                 self.commands.push_back(Command::AskSourceSpan { attempt });
             }
-            CopySearch::Nothing => {
+            CopySearch::Nothing | CopySearch::NotAtSource => {
                 self.hold(now, lost_state("the source no longer holds what it copied last"));
             }
             CopySearch::Ambiguous => {
@@ -325,15 +343,4 @@ impl PartitionMachine {
 fn lost_state(why: &str) -> HoldReason {
     let why = format!("the state topic says nothing about a copy that the target holds, and {why}");
     HoldReason::Ambiguous { why }
-}
-
-/// Whether asking again cannot help before somebody changes rights or software.
-fn is_lasting(code: ErrorCode) -> bool {
-    matches!(
-        code,
-        ErrorCode::TopicAuthorizationFailed
-            | ErrorCode::ClusterAuthorizationFailed
-            | ErrorCode::UnsupportedVersion
-            | ErrorCode::InvalidTopic
-    )
 }

@@ -16,6 +16,9 @@ use crate::machine::produce_window::Sent;
 /// Most bytes that trimming a batch may unpack: what a broker accepts by default is far below.
 const UNPACKED_BYTES_MAX: usize = 256 << 20;
 
+/// Runs of one entry of the state topic: 64 KB.
+const RUNS_MAX: usize = 2_500;
+
 /// A batch with its place in the generation.
 #[derive(Debug, Clone)]
 pub(super) struct Planned {
@@ -80,16 +83,18 @@ impl Backlog {
 
     /// `is_first`: the run is stored whether it is dense or not.
     fn plan_entry(&mut self, entry: Entry, is_first: bool) {
+        let verdict = entry.verdict(self.read_next);
         let view = match entry {
             Entry::Batch(view) => view,
-            Entry::Legacy { magic, offset, .. } => {
-                let kind = batch::Unsupported::Legacy { magic };
-                self.hold = Some(HoldReason::Unsupported { offset, kind });
+            Entry::Legacy { offset, .. } => {
+                if let Verdict::Hold(kind) = verdict {
+                    self.hold = Some(HoldReason::Unsupported { offset, kind });
+                }
                 return;
             }
         };
         let (after, epoch) = (view.header().next_offset(), view.header().partition_leader_epoch);
-        match batch::verdict(view.header(), self.read_next) {
+        match verdict {
             Verdict::HeaderOnly => self.push(view, is_first),
             Verdict::Trim { first_offset } => match record::trim(&view, first_offset, UNPACKED_BYTES_MAX) {
                 Ok(trimmed) => self.push(trimmed, is_first),
@@ -125,9 +130,18 @@ impl Backlog {
         self.hold_with(HoldReason::DamagedSource { offset: self.read_next, fault: fault.to_string() });
     }
 
-    /// Runs that must be stored before the batches that begin with them may go; each is given out once.
+    /// Runs that must be stored before the batches that begin with them may go; each is given out once, no more at once
+    /// than an entry of the state topic may hold.
     pub(super) fn take_unstored(&mut self) -> Vec<Run> {
-        std::mem::take(&mut self.unstored)
+        let count = self.unstored.len().min(RUNS_MAX);
+        self.unstored.drain(..count).collect()
+    }
+
+    /// Lets go of what was fetched: the partition stops copying, and others need the room.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+        self.unstored.clear();
+        self.bytes = 0;
     }
 
     /// The runs given out so far are stored: only batches that need later ones still wait.

@@ -116,6 +116,13 @@ pub enum Event {
         /// The offset after its last one.
         to: i64,
     },
+    /// The partition has not got on for ten seconds; it tries on.
+    Waits {
+        /// What failed last, in words.
+        why: String,
+    },
+    /// The partition gets on again.
+    GoesOn,
     /// Sending is in doubt: the partition lines up.
     InDoubt {
         /// What happened, in words.
@@ -159,6 +166,8 @@ pub enum CopySearch {
     Found(CopyEnd),
     /// Nothing in the target's tail is a copy of ours.
     Nothing,
+    /// The target holds a batch of ours, but the source no longer holds its records.
+    NotAtSource,
     /// The same records stand at several places of the source.
     Ambiguous,
 }

@@ -23,8 +23,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(30);
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 /// … or this long after the last one, when the partition has become idle.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
-/// Pause after a Fetch that brought an error.
+/// Pause after a Fetch that brought an error; it doubles up to the longest.
 const FETCH_PAUSE: Duration = Duration::from_millis(100);
+const FETCH_PAUSE_MAX: Duration = Duration::from_secs(2);
 /// Pause between two looks for a leader at the source.
 const LEADER_PAUSE: Duration = Duration::from_secs(1);
 
@@ -74,6 +75,10 @@ impl PartitionMachine {
         self.fetching = None;
         match fetched.result {
             Ok(records) => {
+                self.fetch_failures = 0;
+                if records.records.is_empty() && self.window.is_empty() && self.backlog.is_empty() {
+                    self.end_trouble();
+                }
                 self.high_watermark = Some(records.high_watermark);
                 if let Some((leader_epoch, end_offset)) = records.diverging {
                     let position = fetched.offset;
@@ -82,7 +87,10 @@ impl PartitionMachine {
                     self.backlog.plan(records.records);
                 }
             }
-            Err(why) => self.handle_fetch_failure(now, "Fetch", &why),
+            Err(why) => {
+                self.note_trouble(now, &format_args!("Fetch on the source: {why}"));
+                self.handle_fetch_failure(now, "Fetch", &why);
+            }
         }
         self.advance(now);
     }
@@ -104,12 +112,14 @@ impl PartitionMachine {
     pub(super) fn handle_fetch_failure(&mut self, now: Now, request: &'static str, why: &RequestFailure) {
         self.fetching = None;
         match why {
-            RequestFailure::Broker(code) if is_denied(*code) => {
+            RequestFailure::Broker(code) if code.retry() == Retry::Never => {
                 let code = code.to_string();
                 self.backlog.hold_with(HoldReason::Denied { side: Side::Source, request, code });
             }
             RequestFailure::Broker(_) | RequestFailure::Unanswered(_) => {
-                self.fetch_not_before = Some(now + FETCH_PAUSE);
+                let pause = FETCH_PAUSE.saturating_mul(1 << self.fetch_failures.min(10)).min(FETCH_PAUSE_MAX);
+                self.fetch_failures = self.fetch_failures.saturating_add(1);
+                self.fetch_not_before = Some(now + pause);
                 self.commands.push_back(Command::RefreshMetadata(Side::Source));
             }
         }
@@ -159,8 +169,9 @@ impl PartitionMachine {
         }
         self.store_progress_if_due(now);
         self.look_for_source(now);
-        if let Some(side @ Side::Source) = self.is_gone(now) {
-            self.backlog.hold_with(HoldReason::Deleted { side });
+        let source_is_gone = self.missing_since[0].is_some_and(|since| since + GONE_AFTER <= now);
+        if source_is_gone {
+            self.backlog.hold_with(HoldReason::Deleted { side: Side::Source });
         }
         let all_is_out = self.window.is_empty() && self.backlog.is_empty();
         if let Some(reason) = self.backlog.hold().filter(|_| all_is_out).cloned() {
@@ -180,6 +191,7 @@ impl PartitionMachine {
 
     fn handle_acknowledged(&mut self, now: Now, batch: Sent, base_offset: i64) {
         self.failures = 0;
+        self.end_trouble();
         let (records, bytes) = (u64::from(batch.records), batch.bytes as u64);
         self.commands.push_back(Command::Emit(Event::Copied { records, bytes }));
         let is_sending = |generation: &Generation| {
@@ -223,15 +235,21 @@ impl PartitionMachine {
         if self.backlog.unstored().iter().any(|run| lineage.contradicts(*run)) {
             return self.dispute();
         }
-        let mut runs = self.backlog.take_unstored();
-        // Stored before, by us or by another instance.
         let all = self.source_compacts;
-        runs.retain(
-            |run| if all { !lineage.tells(*run) } else { lineage.at(run.number).upstream != run.upstream },
-        );
-        if runs.is_empty() {
-            return self.backlog.handle_stored();
-        }
+        let runs = loop {
+            let mut runs = self.backlog.take_unstored();
+            // Stored before, by us or by another instance.
+            runs.retain(|run| {
+                if all { !lineage.tells(*run) } else { lineage.at(run.number).upstream != run.upstream }
+            });
+            if !runs.is_empty() {
+                break runs;
+            }
+            self.backlog.handle_stored();
+            if self.backlog.unstored().is_empty() {
+                return;
+            }
+        };
         self.storing = true;
         let Generation { producer_id, producer_epoch, .. } = lineage.generation;
         let entry = PartitionEntry::Runs { producer_id, producer_epoch, runs };
@@ -260,6 +278,16 @@ impl PartitionMachine {
             }
             if !self.is_common(&planned.batch) {
                 return self.dispute();
+            }
+            if self.check_crc_at == Some(planned.batch.upstream) {
+                if let Err(fault) = planned.view.check_crc() {
+                    let offset = planned.batch.upstream;
+                    self.backlog.clear();
+                    return self
+                        .backlog
+                        .hold_with(HoldReason::DamagedSource { offset, fault: fault.to_string() });
+                }
+                self.check_crc_at = None;
             }
             self.send(now, &planned);
         }
@@ -311,12 +339,18 @@ impl PartitionMachine {
                 self.store_progress();
                 let (offset, bytes) = (batch.upstream, batch.bytes);
                 self.hold(now, HoldReason::Refused { offset, bytes, code, detail });
+                self.advance(now);
             }
-            Closing::Answer { answer, .. } => {
+            Closing::Answer { answer, batch } => {
+                if matches!(answer, ProduceAnswer::Failed { code: ErrorCode::CorruptMessage, .. }) {
+                    // Damaged on the way, or at the source already: the next look tells.
+                    self.check_crc_at = Some(batch.upstream);
+                }
                 let why = match answer {
                     ProduceAnswer::Failed { code, .. } => code.to_string(),
                     ProduceAnswer::Lost | ProduceAnswer::Acknowledged { .. } => "no answer".to_owned(),
                 };
+                self.note_trouble(now, &format_args!("Produce on the target: {why}"));
                 self.commands.push_back(Command::Emit(Event::InDoubt { why }));
                 self.commands.push_back(Command::RefreshMetadata(Side::Target));
                 self.wait(now);
@@ -353,6 +387,10 @@ impl PartitionMachine {
     }
 
     pub(super) fn copying_timeout(&self) -> Option<Now> {
+        if self.window.drained().is_some() {
+            // Closed by what others stored, with nothing under way whose answer would wake us.
+            return Some(Now::ZERO);
+        }
         let late = if self.apart || self.window.is_closed() { None } else { self.window.late_at() };
         let fetch =
             self.fetch_not_before.filter(|_| self.fetching.is_none() && self.backlog.hold().is_none());
@@ -364,10 +402,6 @@ impl PartitionMachine {
 
 pub(super) fn out_of_range(position: i64, span: SourceSpan) -> HoldReason {
     HoldReason::OutOfRange { position, log_start: span.log_start, log_end: span.high_watermark }
-}
-
-fn is_denied(code: ErrorCode) -> bool {
-    matches!(code, ErrorCode::TopicAuthorizationFailed | ErrorCode::InvalidTopic)
 }
 
 /// Whether a Produce error says that the batch was not and will not be appended. All other errors leave it in doubt.

@@ -41,6 +41,8 @@ use super::resume::{Here, Opening, Tail};
 /// Shortest and longest pause before a failed approach is tried again.
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
+/// Failures that last are told after this long: leaders move, brokers restart.
+const TOLD_AFTER: Duration = Duration::from_secs(10);
 /// A topic that metadata leaves out for this long is gone. Shorter, a broker may just be starting.
 const GONE_AFTER: Duration = Duration::from_secs(10);
 
@@ -81,6 +83,14 @@ struct Case {
     tail: Option<Tail>,
     state_is_current: bool,
     record_changes: u64,
+}
+
+/// Failures since the partition last got on.
+#[derive(Debug)]
+struct Trouble {
+    since: Now,
+    /// What was told of it.
+    told: Option<String>,
 }
 
 /// What a decision waits for.
@@ -134,6 +144,11 @@ pub struct PartitionMachine {
     is_disputed: bool,
     /// The next line-up opens a generation.
     must_reopen: bool,
+    /// A batch that the target found damaged.
+    check_crc_at: Option<i64>,
+    trouble: Option<Trouble>,
+    /// Fetches that failed in a row.
+    fetch_failures: u32,
     /// When the pause after a failed Fetch ends.
     fetch_not_before: Option<Now>,
     /// When the target's leader was last heard of.
@@ -173,6 +188,9 @@ impl PartitionMachine {
             source_span: None,
             is_disputed: false,
             must_reopen: false,
+            check_crc_at: None,
+            trouble: None,
+            fetch_failures: 0,
             fetch_not_before: None,
             heard_at: Now::ZERO,
             unsaved: None,
@@ -269,6 +287,7 @@ impl PartitionMachine {
 
     /// Comes back later. Leaders may be unknown, or not be what we think they are.
     fn wait(&mut self, now: Now) {
+        self.backlog.clear();
         if self.here().is_none() {
             let side = if self.source.is_none() { Side::Source } else { Side::Target };
             self.commands.push_back(Command::RefreshMetadata(side));
@@ -279,12 +298,29 @@ impl PartitionMachine {
     }
 
     fn hold(&mut self, now: Now, reason: HoldReason) {
+        self.backlog.clear();
         let retry_at = reason.retry_after().map(|pause| now + pause);
         if self.told.as_ref() != Some(&reason) {
             self.told = Some(reason.clone());
             self.commands.push_back(Command::Emit(Event::Held(reason.clone())));
         }
         self.phase = Phase::Held { reason, retry_at };
+    }
+
+    /// Something failed, again perhaps.
+    fn note_trouble(&mut self, now: Now, why: &dyn std::fmt::Display) {
+        let trouble = self.trouble.get_or_insert(Trouble { since: now, told: None });
+        if trouble.told.is_none() && now.saturating_sub(trouble.since) >= TOLD_AFTER {
+            let why = why.to_string();
+            trouble.told = Some(why.clone());
+            self.commands.push_back(Command::Emit(Event::Waits { why }));
+        }
+    }
+
+    fn end_trouble(&mut self) {
+        if self.trouble.take().is_some_and(|trouble| trouble.told.is_some()) {
+            self.commands.push_back(Command::Emit(Event::GoesOn));
+        }
     }
 
     /// The side on which a topic that was copied is gone.
@@ -330,6 +366,12 @@ impl PartitionMachine {
     #[must_use]
     pub fn held(&self) -> Option<&HoldReason> {
         if let Phase::Held { reason, .. } = &self.phase { Some(reason) } else { None }
+    }
+
+    /// Why the partition has not got on for a while, if so.
+    #[must_use]
+    pub fn waits(&self) -> Option<&str> {
+        self.trouble.as_ref()?.told.as_deref()
     }
 
     /// Whether the partition has come to rest after [`PartitionMachine::handle_stop`].
