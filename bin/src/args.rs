@@ -47,7 +47,7 @@ pub(crate) struct RunArgs {
 
     /// End once everything that was there at the start is copied
     ///
-    /// The end offsets of the first complete listing of the source count. Ends with 1 when all else is level and
+    /// Topics of the first listing count, each partition up to the end that it had when it was first read. Ends with 1 when all else is level and
     /// something is held or was lost.
     #[arg(long)]
     pub(crate) until_caught_up: bool,

@@ -79,7 +79,10 @@ fn describe(name: &str, status: &FlowStatus, records_per_second: u64) -> String 
     if status.lag_records > 0 {
         state.push(format!("lag {}", HumanCount(status.lag_records)));
     } else if state.is_empty() {
-        state.push("level".to_owned());
+        state.push(if status.is_level() { "level" } else { "starting" }.to_owned());
+    }
+    if let Some(first) = &status.first_waiting {
+        state.push(format!("{} waiting: {first}", HumanCount(status.waiting)));
     }
     let state = state.join("  ");
     let mut line = format!(
@@ -104,7 +107,9 @@ mod tests {
 
     fn status() -> FlowStatus {
         FlowStatus {
+            listed: true,
             partitions: 12,
+            caught_up: 12,
             records: 1_234_567,
             bytes: 3 << 30,
             lag_records: 42,

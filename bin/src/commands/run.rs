@@ -81,13 +81,19 @@ fn announce(config: &MirrorConfig) {
     for warning in config.warnings() {
         warn!("{warning}");
     }
-    if !config.not_needed().is_empty() {
-        let keys: Vec<&str> = config.not_needed().iter().map(|origin| origin.key.as_str()).collect();
-        info!("not needed here, without effect: {}", keys.join(", "));
+    for (origins, what) in [
+        (config.not_needed(), "not needed here, without effect"),
+        (config.later(), "without effect until their part is built"),
+    ] {
+        let keys = origins.iter().map(|origin| format!("{} (line {})", origin.key, origin.line));
+        let keys: Vec<String> = keys.collect();
+        if !keys.is_empty() {
+            info!("{what}: {}", keys.join(", "));
+        }
     }
     if !config.not_yet().is_empty() {
         info!(
-            "what MirrorMaker 2 does by default and this version does not yet: {}",
+            "MirrorMaker 2 does by default, and this version does not do yet: {}",
             config.not_yet().join(", ")
         );
     }
@@ -199,6 +205,9 @@ async fn watch(
 fn log_status(name: &str, status: &FlowStatus, what: &str) {
     let FlowStatus { partitions, records, bytes, lag_records, held_partitions: held, .. } = status;
     info!(flow = name, partitions, records, bytes, lag_records, held, "{what}");
+    if let Some(first) = &status.first_waiting {
+        warn!(flow = name, partitions = status.waiting, "partitions do not get on: {first}");
+    }
     if let Some(first) = &status.first_without_leader {
         warn!(flow = name, partitions = status.without_leader, first, "partitions without a leader wait");
     }

@@ -1,6 +1,6 @@
 //! What is needed to reach a cluster.
 
-use super::error::{Fault, Origin};
+use super::error::Fault;
 use super::resolve::{Resolver, Side};
 use crate::io::bootstrap::{Bootstrap, BootstrapError, HostPort};
 
@@ -14,8 +14,6 @@ pub struct ClusterConfig {
     pub name: String,
     /// The brokers to try first, each once, at least one.
     pub bootstrap: Vec<HostPort>,
-    /// Where they were written.
-    pub bootstrap_origin: Origin,
 }
 
 /// Reads one side. A fault is kept by the resolver; then there is no config.
@@ -38,8 +36,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>, side: Side) -> Option<ClusterCon
             for note in notes {
                 resolver.warn(entry, note.trim_start_matches("bootstrap.servers: "));
             }
-            let bootstrap_origin = Origin { key: entry.key.clone(), line: entry.line };
-            Some(ClusterConfig { alias, name, bootstrap: servers, bootstrap_origin })
+            Some(ClusterConfig { alias, name, bootstrap: servers })
         }
         Err(error) => {
             let reason = match &error {

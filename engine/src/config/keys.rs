@@ -9,8 +9,10 @@
 /// What becomes of a known key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Read, checked, or belongs to a part that is not built yet and harmless until then.
+    /// Read, or checked.
     Yes,
+    /// Tunes a part that is not built yet.
+    Later,
     /// Tunes a part of MM2 that twinlog does not have.
     NotNeeded,
 }
@@ -28,31 +30,21 @@ pub(super) enum Level {
 
 /// Keys of the connectors that mean something to twinlog, now or later. At top and flow level.
 const CONNECTOR: &[&str] = &[
-    "checkpoints.topic.replication.factor",
     "config.properties.exclude",
     "config.property.filter.class",
     "emit.checkpoints.enabled",
-    "emit.checkpoints.interval.seconds",
     "emit.heartbeats.enabled",
-    "emit.heartbeats.interval.seconds",
     "emit.offset-syncs.enabled",
     "enabled",
     "errors.tolerance",
     "exactly.once.support",
     "forwarding.admin.class",
     "group.filter.class",
-    "groups",
-    "groups.exclude",
     "header.converter",
     "heartbeats.replication.enabled",
-    "heartbeats.topic.replication.factor",
     "key.converter",
     "offset-syncs.topic.location",
-    "offset-syncs.topic.replication.factor",
-    "offset.lag.max",
     "predicates",
-    "refresh.groups.enabled",
-    "refresh.groups.interval.seconds",
     "refresh.topics.enabled",
     "refresh.topics.interval.seconds",
     "replication.factor",
@@ -61,11 +53,8 @@ const CONNECTOR: &[&str] = &[
     "replication.policy.separator",
     "source.cluster.alias",
     "sync.group.offsets.enabled",
-    "sync.group.offsets.interval.seconds",
     "sync.topic.acls.enabled",
-    "sync.topic.acls.interval.seconds",
     "sync.topic.configs.enabled",
-    "sync.topic.configs.interval.seconds",
     "target.cluster.alias",
     "topic.filter.class",
     "topics",
@@ -73,6 +62,25 @@ const CONNECTOR: &[&str] = &[
     "transforms",
     "use.defaults.from",
     "value.converter",
+];
+
+/// Keys of the connectors that tune parts which are not built yet. A part's own switch is refused (`refused`).
+const CONNECTOR_LATER: &[&str] = &[
+    "checkpoints.topic.replication.factor",
+    "emit.checkpoints.interval.seconds",
+    "emit.heartbeats.interval.seconds",
+    "groups",
+    "groups.exclude",
+    "heartbeats.topic.replication.factor",
+    "offset-syncs.topic.replication.factor",
+    "offset.lag.max",
+    "refresh.groups.enabled",
+    "refresh.groups.interval.seconds",
+    "sync.group.offsets.interval.seconds",
+    "sync.topic.acls.interval.seconds",
+    "sync.topic.configs.interval.seconds",
+    "groups.blacklist",
+    "offsets.fill.max",
 ];
 
 /// Keys of the connectors that tune what twinlog does not have.
@@ -102,7 +110,7 @@ const CONNECTOR_NOT_NEEDED: &[&str] = &[
 ];
 
 /// Names of before Kafka 2.7.
-const OLD: &[&str] = &["config.properties.blacklist", "groups.blacklist", "topics.blacklist"];
+const OLD: &[&str] = &["config.properties.blacklist", "topics.blacklist"];
 
 /// twinlog's own keys, at top and flow level.
 const OWN: &[&str] = &[
@@ -110,7 +118,6 @@ const OWN: &[&str] = &[
     "exactly.once",
     "loops.allow",
     "memory.max",
-    "offsets.fill.max",
     "offsets.identical.topics",
     "offsets.mapped.topics",
     "offsets.mode",
@@ -278,6 +285,8 @@ fn known_to_connectors(name: &str) -> Option<Known> {
     if CONNECTOR.contains(&name) || OWN.contains(&name) || OLD.contains(&name) || name == "security.protocol"
     {
         Some(Known::Yes)
+    } else if CONNECTOR_LATER.contains(&name) {
+        Some(Known::Later)
     } else if CONNECTOR_NOT_NEEDED.contains(&name) || starts_with_any(name, &plugins) {
         Some(Known::NotNeeded)
     } else if is_security(name) {

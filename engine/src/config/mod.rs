@@ -32,6 +32,7 @@ pub struct MirrorConfig {
     flows: Vec<FlowConfig>,
     warnings: Vec<Warning>,
     not_needed: Vec<Origin>,
+    later: Vec<Origin>,
     not_yet: Vec<&'static str>,
 }
 
@@ -71,7 +72,7 @@ impl MirrorConfig {
         }
         let [names] = enabled.as_slice() else { return Err(ConfigErrors::new(faults)) };
         let notices = notices::gather(&properties, names);
-        config.not_needed = notices.not_needed;
+        (config.not_needed, config.later) = (notices.not_needed, notices.later);
         config.warnings.extend(notices.warnings);
         config.warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
         if faults.is_empty() {
@@ -94,6 +95,11 @@ impl MirrorConfig {
     /// Keys that tune parts of MM2 that twinlog does not have (producers, worker topics, converters).
     pub fn not_needed(&self) -> &[Origin] {
         &self.not_needed
+    }
+
+    /// Keys that tune parts which this version does not have yet: without effect until then.
+    pub fn later(&self) -> &[Origin] {
+        &self.later
     }
 
     /// What MM2 would do for this file by default and this version does not, in words; one log line at start.

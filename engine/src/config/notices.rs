@@ -28,16 +28,18 @@ impl std::fmt::Display for Warning {
 pub(super) struct Notices {
     pub(super) warnings: Vec<Warning>,
     pub(super) not_needed: Vec<Origin>,
+    pub(super) later: Vec<Origin>,
 }
 
 /// Looks at every key once.
 pub(super) fn gather(properties: &Properties, names: &FlowNames) -> Notices {
-    let mut not_needed = Vec::new();
+    let (mut not_needed, mut later) = (Vec::new(), Vec::new());
     let mut unknown = Vec::new();
     for entry in properties.effective() {
         match best(entry, names) {
             Some(Known::Yes) => {}
             Some(Known::NotNeeded) => not_needed.push(origin(entry)),
+            Some(Known::Later) => later.push(origin(entry)),
             None => unknown.push(format!("`{}` (line {})", entry.key, entry.line)),
         }
     }
@@ -46,7 +48,7 @@ pub(super) fn gather(properties: &Properties, names: &FlowNames) -> Notices {
         let text = format!("read by nobody, neither MM2 nor twinlog: {}", unknown.join(", "));
         warnings.push(Warning { origin: None, text });
     }
-    Notices { warnings, not_needed }
+    Notices { warnings, not_needed, later }
 }
 
 /// The kindest reading of a key: `source.cluster.alias` is a key at top level even where a cluster is called `source`.
