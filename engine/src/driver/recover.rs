@@ -87,9 +87,11 @@ async fn find_batch(sides: &Sides<'_>, wanted: &BatchView) -> Result<Matches, Re
     if start < 0 {
         return Ok(Matches::None);
     }
+    // What is written from now on was not copied: a search must not run after a live writer.
+    let end = ask::list_offset(sides.source, &sides.source_place, ask::LATEST).await?;
     let mut search = Search { wanted: digests, window: VecDeque::new(), found: None, several: false };
     let (mut position, mut searched, mut limit) = (start, 0, SEARCHED_BYTES_MAX);
-    while searched < limit {
+    while searched < limit && position < end {
         let stretch = stretch::read(sides.source, &sides.source_place, position).await?;
         let Some(last) = stretch.batches.last() else { break };
         let next = last.header().next_offset();
