@@ -284,7 +284,7 @@ impl Flow {
             let _ = self.target.refresh_metadata().await;
         }
         self.hand_over(&prepared, known, first).await;
-        if first {
+        if first && !failures.iter().any(is_passing) {
             let topics = there.len() + prepared.len();
             tracing::info!(flow = self.config.name, topics, "topics that match");
             if topics == 0 && failures.is_empty() {

@@ -331,8 +331,12 @@ pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConf
 /// A state topic that forgets is worse than none. Who may not read its configs is believed.
 async fn check_state_topic(target: &ClusterClient, config: &FlowConfig) -> Result<(), Error> {
     let keys = vec![StrBytes::from_static_str(CLEANUP_POLICY)];
-    let Ok(answer) = describe(target, [STATE_TOPIC.to_owned()].into_iter(), Some(keys)).await else {
-        return Ok(());
+    let answer = loop {
+        match describe(target, [STATE_TOPIC.to_owned()].into_iter(), Some(keys.clone())).await {
+            Ok(answer) => break answer,
+            Err(error) if error.is_retriable() => sleep(ATTEMPT_PAUSE).await,
+            Err(_) => return Ok(()),
+        }
     };
     let policy =
         answer.results.iter().flat_map(|result| &result.configs).find_map(|entry| entry.value.as_deref());

@@ -18,10 +18,11 @@ use crate::{
 /// What twinlog asks the source for.
 const OF_SOURCE: [&str; 5] = ["ApiVersions", "DescribeConfigs", "Fetch", "ListOffsets", "Metadata"];
 /// What twinlog asks the target for.
-const OF_TARGET: [&str; 10] = [
+const OF_TARGET: [&str; 11] = [
     "ApiVersions",
     "CreatePartitions",
     "CreateTopics",
+    "DescribeConfigs",
     "DescribeProducers",
     "Fetch",
     "InitProducerId",

@@ -17,6 +17,9 @@ use crate::machine::produce_window::ProduceAnswer;
 use crate::state::StateEntry;
 use twinlog_protocol::batch::Forwarded;
 
+/// Partitions that do not get on and are named in the log one by one.
+const WAITING_NAMED_MAX: u64 = 20;
+
 impl Shard {
     pub(super) fn carry_out(&mut self, slot: usize, command: Command) {
         match command {
@@ -302,8 +305,15 @@ impl Shard {
                      producer.id.expiration.ms on the target while old records are copied"
                 );
             }
+            // A broker that is away concerns thousands: the status counts them.
+            Event::Waits { why } if self.totals.waiting >= WAITING_NAMED_MAX => {
+                tracing::debug!(flow, topic, partition, "partition does not get on, still trying: {why}");
+            }
             Event::Waits { why } => {
                 tracing::warn!(flow, topic, partition, "partition does not get on, still trying: {why}");
+            }
+            Event::GoesOn if self.totals.waiting > WAITING_NAMED_MAX => {
+                tracing::debug!(flow, topic, partition, "partition gets on again");
             }
             Event::GoesOn => tracing::info!(flow, topic, partition, "partition gets on again"),
             Event::InDoubt { why } => tracing::info!(flow, topic, partition, "lining up after: {why}"),

@@ -299,6 +299,7 @@ impl PartitionMachine {
 
     fn hold(&mut self, now: Now, reason: HoldReason) {
         self.backlog.clear();
+        self.trouble = None;
         let retry_at = reason.retry_after().map(|pause| now + pause);
         if self.told.as_ref() != Some(&reason) {
             self.told = Some(reason.clone());
