@@ -1,13 +1,16 @@
 //! A list of Java regular expressions, one of which must match a whole name.
 //!
 //! MM2 joins the patterns of a list with `|` and asks for a full match; so do we, which keeps the numbers of groups
-//! and the reach of inline flags the same. Java's own spellings that the engine does not know are compile errors
-//! here; translating them has its place in [`translated`].
+//! and the reach of inline flags the same. `translate` writes Java's own spellings as the engine's.
 //!
 //! # References
 //! `MirrorUtils#compilePatternList`, `DefaultTopicFilter`.
 
+mod translate;
+
 use fancy_regex::{Regex, RegexBuilder};
+
+use self::translate::translate;
 
 /// Steps after which matching one name is given up. A pattern that needs more on a name of at most 249 characters
 /// would hang MM2.
@@ -89,19 +92,15 @@ impl Eq for PatternList {}
 
 /// Compiles `pattern` by itself first: `a)|(b` must not become sound by what is put around it.
 fn full_match(pattern: &str) -> Result<Regex, PatternError> {
-    let translated = translated(pattern);
-    let compiled = compile(translated).and_then(|_| compile(&format!("\\A(?:{translated})\\z")));
-    compiled
-        .map_err(|error| PatternError { pattern: pattern.to_owned(), reason: one_line(&error.to_string()) })
+    let compiled = translate(pattern).and_then(|translated| {
+        let compiled = compile(&translated).and_then(|_| compile(&format!("\\A(?:{translated})\\z")));
+        compiled.map_err(|error| one_line(&error.to_string()))
+    });
+    compiled.map_err(|reason| PatternError { pattern: pattern.to_owned(), reason })
 }
 
 fn compile(pattern: &str) -> Result<Regex, fancy_regex::Error> {
     RegexBuilder::new(pattern).backtrack_limit(BACKTRACK_STEPS_MAX).build()
-}
-
-/// The one place where Java's spelling becomes the engine's. Nothing differs yet.
-fn translated(pattern: &str) -> &str {
-    pattern
 }
 
 fn one_line(text: &str) -> String {
@@ -140,6 +139,49 @@ mod tests {
         assert!(!matches(&["a++ab"], "aab"), "possessive");
         assert!(matches(&[".*[\\-\\.]internal"], "x-internal"));
         assert!(matches(&["orders$"], "orders"));
+    }
+
+    /// What Java 17 says of each pattern and name; `tests/java/RegexGolden.java` wrote it.
+    const GOLDEN: &str = include_str!("java_regex/golden-jdk17.tsv");
+
+    #[test]
+    fn every_answer_is_java_s() {
+        let mut lines = GOLDEN.lines();
+        let names: Vec<&str> = lines.next().unwrap().split('\t').skip(1).collect();
+        let mut wrong = Vec::new();
+        let mut count = 0;
+        for line in lines {
+            let (pattern, expected) = line.split_once('\t').unwrap();
+            let answer = match PatternList::compile(&[pattern]) {
+                Err(_) => "error".to_owned(),
+                Ok(list) => {
+                    names.iter().map(|name| if list.matches(name).unwrap() { '1' } else { '0' }).collect()
+                }
+            };
+            if answer != expected {
+                let differ = names.iter().zip(answer.chars().zip(expected.chars()));
+                let differ: Vec<_> = differ.filter(|(_, (ours, java))| ours != java).collect();
+                wrong.push(format!(
+                    "{pattern} as {:?}: {differ:?} {answer:.5} {expected:.5}",
+                    translate(pattern)
+                ));
+            }
+            count += 1;
+        }
+        assert!(wrong.is_empty(), "{} of {count}:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(count > 150);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_pattern_brings_the_program_down(pattern in r"([\\\[\](){}^$|?*+.:&~,<>=!a-cQEpxu0-9 -]|\PC){0,40}") {
+            let _ = PatternList::compile(&[pattern]).map(|list| list.matches("a.b-c"));
+        }
+    }
+
+    #[test]
+    fn classes_do_not_nest_for_ever() {
+        assert!(PatternList::compile(&["[".repeat(100_000)]).is_err());
     }
 
     #[test]
