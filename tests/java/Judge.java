@@ -25,6 +25,7 @@ import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.*;
 import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.*;
 
@@ -115,8 +116,28 @@ public final class Judge {
         static void topics(Admin admin, ObjectNode answer) throws Exception {
             Set<String> names = admin.listTopics(new ListTopicsOptions().listInternal(true)).names().get();
             ObjectNode all = answer.putObject("topics");
-            for (TopicDescription topic : admin.describeTopics(names).allTopicNames().get().values())
-                all.put(topic.name(), topic.partitions().size());
+            for (TopicDescription topic : described(admin, names).values()) all.put(topic.name(), topic.partitions().size());
+        }
+
+        /** A broker that was asked may not have heard yet of a topic that another one names, made or deleted just now. */
+        static Map<String, TopicDescription> described(Admin admin, Collection<String> topics) throws Exception {
+            Map<String, TopicDescription> found = new HashMap<>();
+            for (Map.Entry<String, KafkaFuture<TopicDescription>> topic : admin.describeTopics(topics).topicNameValues().entrySet())
+                try {
+                    found.put(topic.getKey(), topic.getValue().get());
+                } catch (ExecutionException e) {
+                    if (!(e.getCause() instanceof UnknownTopicOrPartitionException)) throw e;
+                }
+            return found;
+        }
+
+        static TopicDescription described(Admin admin, String topic) throws Exception {
+            Map<String, TopicDescription> found = new HashMap<>();
+            until("brokers to know " + topic, () -> {
+                found.putAll(described(admin, List.of(topic)));
+                return found.containsKey(topic);
+            });
+            return found.get(topic);
         }
 
         static void createTopics(Admin admin, JsonNode c) throws Exception {
@@ -168,7 +189,7 @@ public final class Judge {
         }
 
         static void describe(Admin admin, String topic, ObjectNode answer) throws Exception {
-            TopicDescription description = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic);
+            TopicDescription description = described(admin, topic);
             ArrayNode partitions = answer.putArray("partitions");
             for (TopicPartitionInfo p : description.partitions()) {
                 ObjectNode one = partitions.addObject().put("leader", p.leader() == null ? -1 : p.leader().id());
@@ -181,7 +202,7 @@ public final class Judge {
 
         static void offsets(Admin admin, String topic, ObjectNode answer) throws Exception {
             ArrayNode partitions = answer.putArray("partitions");
-            int count = admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions().size();
+            int count = described(admin, topic).partitions().size();
             for (int p = 0; p < count; p++) {
                 TopicPartition partition = new TopicPartition(topic, p);
                 partitions.addObject().put("start", offset(admin, partition, OffsetSpec.earliest()))
