@@ -147,10 +147,16 @@ impl Lineage {
         is_stored && run.number <= last && before.at(run.number) == run.upstream
     }
 
-    /// Whether a stored run gives `run.number` to another record, or a later number to an earlier one (L1, L3).
+    /// Whether a stored run gives `run.number` to another record, or a later number to an earlier one (L1, L3). Who stored
+    /// a later run knew of every gap before it, so between two of them everything is dense.
     #[must_use]
     pub fn contradicts(&self, run: Run) -> bool {
         let is_stored = |line: &&Line| line.number > 0 || self.start == Start::Stored;
+        let before = covering(&self.upstream, run.number);
+        let is_between = self.upstream.last().is_some_and(|last| run.number < last.number);
+        if is_between && is_stored(&&before) && before.at(run.number) != run.upstream {
+            return true;
+        }
         self.upstream.iter().filter(is_stored).any(|line| match line.number.cmp(&run.number) {
             Ordering::Less => false,
             Ordering::Equal => line.offset != run.upstream,
@@ -233,6 +239,16 @@ mod tests {
         let mut lineage = lineage();
         lineage.add(Run { number: 10, upstream: 999, downstream: 33 });
         assert_eq!(lineage.at(10), Run { number: 10, upstream: 115, downstream: 33 });
+    }
+
+    #[test]
+    fn what_lies_between_two_stored_runs_is_not_open_any_more() {
+        let lineage = lineage();
+        let run = |number, upstream| Run { number, upstream, downstream: 0 };
+        assert!(lineage.contradicts(run(11, 117)), "11 is 116, or 12 would not be 117");
+        assert!(!lineage.contradicts(run(11, 116)));
+        assert!(!lineage.contradicts(run(15, 130)), "nobody has been there");
+        assert!(!lineage.contradicts(run(3, 104)), "nobody has told where the copy began");
     }
 
     #[test]

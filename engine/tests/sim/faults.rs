@@ -270,8 +270,13 @@ impl World<'_> {
         let Some(leader) = target.leader else { return };
         // No follower may fall behind the new start: it would begin anew, without the producer state.
         let everywhere = target.members.iter().map(|member| member.replica.high_watermark).min();
+        let mut to = self.checker.stored_downstream(index).min(everywhere.unwrap_or(0));
+        if self.plan.instances > 1 {
+            // A restart without any batch of ours in the log would lose the producer state, which rivals stand on.
+            let with_state = target.members.iter().map(|member| member.replica.state_keeping_start()).min();
+            to = to.min(with_state.unwrap_or(0));
+        }
         let replica = &mut target.members[leader].replica;
-        let to = self.checker.stored_downstream(index).min(everywhere.unwrap_or(0));
         if to > replica.log_start {
             replica.delete_below(self.rng.i64(replica.log_start..=to));
         }

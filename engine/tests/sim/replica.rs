@@ -185,6 +185,12 @@ impl Replica {
         self.producers.clear();
     }
 
+    /// The highest log start that leaves the newest batch of a producer in the log.
+    pub(crate) fn state_keeping_start(&self) -> i64 {
+        let newest = self.log.iter().rev().find(|batch| batch.stamp.is_some());
+        newest.map_or(0, |batch| batch.next_offset() - 1)
+    }
+
     /// Drops whole batches below `log_start`.
     pub(crate) fn delete_below(&mut self, log_start: i64) {
         self.log_start = self.log_start.max(log_start);

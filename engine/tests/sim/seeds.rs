@@ -11,6 +11,12 @@ const FAILED_ONCE: &[(Family, u64, &str)] = &[
     (Family::Rivals, 45_028, "the source's log start passed a lagging instance twice"),
     (Family::Rivals, 137_401, "the source's log was looked at, and the instance frozen"),
     (Family::Rivals, 184_850, "a held partition did not notice that its rival knew more"),
+    (Family::Alone, 1_012_677, "a compacted source gave numbers between two stored runs to later records"),
+    (
+        Family::Rivals,
+        1_020_769,
+        "the model lost the producer state that rivals stand on, by retention and a restart",
+    ),
 ];
 
 #[test]
