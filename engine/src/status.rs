@@ -93,12 +93,12 @@ impl FlowStatus {
     pub(crate) fn move_from(&mut self, before: Standing, after: Standing) {
         let step =
             |sum: &mut u64, before: bool, after: bool| *sum = *sum + u64::from(after) - u64::from(before);
-        let waits = |standing: Standing| standing.held && !standing.has_caught_up;
+        let is_behind = |standing: Standing| standing.held && !standing.has_caught_up;
         step(&mut self.held_partitions, before.held, after.held);
         step(&mut self.waiting, before.waits, after.waits);
         step(&mut self.without_leader, before.without_leader, after.without_leader);
         step(&mut self.caught_up, before.has_caught_up, after.has_caught_up);
-        step(&mut self.behind_and_held, waits(before), waits(after));
+        step(&mut self.behind_and_held, is_behind(before), is_behind(after));
         self.lag_records = self.lag_records + after.lag_records - before.lag_records;
     }
 }

@@ -18,7 +18,7 @@ use crate::io::cluster::ClusterClient;
 use crate::machine::Now;
 use crate::machine::line_up::{LastBatch, Question};
 use crate::machine::partition::RequestFailure;
-use crate::machine::produce_window::ProduceAnswer;
+use crate::machine::produce_window::{ProduceAnswer, is_overtaken};
 use crate::machine::state_log::{JobId, LogCommand, LogRead, StateLog};
 use crate::state::record::{decode, encode};
 use crate::state::{STATE_TOPIC, StateEntry, Stored};
@@ -313,7 +313,7 @@ impl StateTopic {
         let view = builder.build().map_err(unreadable)?;
         match produce::produce_once(&self.cluster, place, &view, stamp).await? {
             ProduceAnswer::Acknowledged { base_offset } => Ok(Some(base_offset)),
-            ProduceAnswer::Failed { code, detail } if is_lost_race(code) => {
+            ProduceAnswer::Failed { code, detail } if is_overtaken(code) => {
                 tracing::debug!(topic = STATE_TOPIC, %code, detail, "another instance was faster; lining up");
                 Ok(None)
             }
@@ -323,17 +323,6 @@ impl StateTopic {
             }
         }
     }
-}
-
-/// Whether a refusal only says that another instance has appended meanwhile.
-fn is_lost_race(code: ErrorCode) -> bool {
-    matches!(
-        code,
-        ErrorCode::OutOfOrderSequenceNumber
-            | ErrorCode::DuplicateSequenceNumber
-            | ErrorCode::UnknownProducerId
-            | ErrorCode::InvalidProducerEpoch
-    )
 }
 
 /// Entries of a batch at or after `from`.

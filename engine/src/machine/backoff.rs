@@ -7,6 +7,11 @@ use std::time::Duration;
 
 const JITTER: f64 = 0.2;
 
+/// `first`, doubled so many times, and never more than `longest`.
+pub(super) fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
+    first.saturating_mul(1 << times.min(31)).min(longest)
+}
+
 /// The waiting time of one thing that may fail again and again, such as dialing a broker.
 #[derive(Debug, Clone)]
 pub struct Backoff {
@@ -23,9 +28,8 @@ impl Backoff {
 
     /// Notes one more failure and tells how long to wait before the next try. `chance` is uniform in 0..1.
     pub fn failed(&mut self, chance: f64) -> Duration {
-        let doublings = self.failures.min(31);
+        let wait = doubled(self.min, self.failures, self.max);
         self.failures = self.failures.saturating_add(1);
-        let wait = self.min.saturating_mul(1 << doublings).min(self.max);
         wait.mul_f64(1.0 - JITTER + 2.0 * JITTER * chance.clamp(0.0, 1.0))
     }
 

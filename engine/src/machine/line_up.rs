@@ -17,6 +17,7 @@
 use std::time::Duration;
 
 use super::Now;
+use super::backoff::doubled;
 
 /// Rounds in which nothing but the log end moved before a line-up is content.
 const FOREIGN_ROUNDS: u32 = 3;
@@ -136,7 +137,7 @@ impl LineUp {
             } else if looks >= LOOKS_MAX {
                 Step::LogEnd
             } else {
-                let pause = HIGH_WATERMARK_PAUSE.saturating_mul(1 << looks).min(HIGH_WATERMARK_PAUSE_MAX);
+                let pause = doubled(HIGH_WATERMARK_PAUSE, looks, HIGH_WATERMARK_PAUSE_MAX);
                 Step::HighWatermark { pair, looks: looks + 1, not_before: now + pause }
             };
         }

@@ -8,8 +8,6 @@
 //! # References
 //! `ProducerStateManager`, `ProducerAppendInfo` (broker): the compare-and-swap on (producer id, epoch, sequence).
 
-use std::cmp::Ordering;
-
 /// One producer epoch of one partition: from where to where it copies, and under which conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
@@ -138,30 +136,32 @@ impl Lineage {
         self.raise(run);
     }
 
+    fn is_stored(&self, line: Line) -> bool {
+        line.number > 0 || self.start == Start::Stored
+    }
+
+    /// The upstream offset that stored runs leave for `number`: who stored a later run knew of every gap before it, so
+    /// between two of them everything is dense.
+    fn told(&self, number: u64) -> Option<i64> {
+        let last = self.upstream.last().map_or(0, |line| line.number);
+        let before = covering(&self.upstream, number);
+        (self.is_stored(before) && number <= last).then(|| before.at(number))
+    }
+
     /// Whether stored runs before and after it leave no other place for `run.number` than `run.upstream`.
     #[must_use]
     pub fn tells(&self, run: Run) -> bool {
-        let last = self.upstream.last().map_or(0, |line| line.number);
-        let before = covering(&self.upstream, run.number);
-        let is_stored = before.number > 0 || self.start == Start::Stored;
-        is_stored && run.number <= last && before.at(run.number) == run.upstream
+        self.told(run.number) == Some(run.upstream)
     }
 
-    /// Whether a stored run gives `run.number` to another record, or a later number to an earlier one (L1, L3). Who stored
-    /// a later run knew of every gap before it, so between two of them everything is dense.
+    /// Whether stored runs give `run.number` to another record, or a later number to an earlier one (L1, L3).
     #[must_use]
     pub fn contradicts(&self, run: Run) -> bool {
-        let is_stored = |line: &&Line| line.number > 0 || self.start == Start::Stored;
-        let before = covering(&self.upstream, run.number);
-        let is_between = self.upstream.last().is_some_and(|last| run.number < last.number);
-        if is_between && is_stored(&&before) && before.at(run.number) != run.upstream {
-            return true;
-        }
-        self.upstream.iter().filter(is_stored).any(|line| match line.number.cmp(&run.number) {
-            Ordering::Less => false,
-            Ordering::Equal => line.offset != run.upstream,
-            Ordering::Greater => line.offset < run.at(line.number).upstream,
-        })
+        let is_before = |line: &Line| {
+            self.is_stored(*line) && line.number > run.number && line.offset < run.at(line.number).upstream
+        };
+        self.told(run.number).is_some_and(|upstream| upstream != run.upstream)
+            || self.upstream.iter().any(is_before)
     }
 
     /// Record `run.number` lies at or after `run.downstream`, and so does, by its distance, everything behind it.

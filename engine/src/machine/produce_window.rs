@@ -53,6 +53,19 @@ pub enum ProduceAnswer {
     Lost,
 }
 
+/// Whether a refusal only says that somebody else has written meanwhile: the sequence is not the next one, or the epoch is
+/// over.
+#[must_use]
+pub fn is_overtaken(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::OutOfOrderSequenceNumber
+            | ErrorCode::DuplicateSequenceNumber
+            | ErrorCode::UnknownProducerId
+            | ErrorCode::InvalidProducerEpoch
+    )
+}
+
 /// Why a window is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Closing {

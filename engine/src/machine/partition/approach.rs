@@ -118,7 +118,10 @@ impl PartitionMachine {
     pub fn handle_tail(&mut self, now: Now, attempt: u64, tail: Tail) {
         if let Some(case) = self.waited_for(attempt, |step| step == Step::Tail) {
             self.decide(now, Case { tail: Some(tail), ..case });
-        } else if let (Phase::Copying, Some(last), true) = (&self.phase, tail.last, attempt == self.attempt) {
+        } else if attempt == self.attempt
+            && matches!(self.phase, Phase::Copying)
+            && let Some(last) = tail.last
+        {
             let (records, from, to) = (tail.records, tail.from, last.next_offset);
             self.commands.push_back(Command::Emit(Event::Repeated { records, from, to }));
         }
@@ -149,18 +152,13 @@ impl PartitionMachine {
                         self.open(now, case, opening);
                     }
                     // All epochs of the id are used up.
-                    None => {
-                        let opening = Opening { producer_epoch: None, upstream_start, ..opening };
-                        let attempt = self.ask(case, Step::ProducerId(opening));
-                        self.commands.push_back(Command::TakeProducerId { attempt });
-                    }
+                    None => self.take_producer_id(case, Opening { upstream_start, ..opening }),
                 }
             }
             CopySearch::Nothing if known.is_none() => {
                 let event = Event::TargetNotEmpty { log_end: case.found.log_end };
                 self.commands.push_back(Command::Emit(event));
-                let attempt = self.ask(case, Step::SourceSpan(opening));
-                self.commands.push_back(Command::AskSourceSpan { attempt });
+                self.ask_source_span(case, opening);
             }
             CopySearch::Nothing | CopySearch::NotAtSource => {
                 self.hold(now, lost_state("the source no longer holds what it copied last"));
@@ -263,17 +261,25 @@ impl PartitionMachine {
                 self.commands.push_back(Command::FindCopy { attempt, to, producer_id });
             }
             Decision::Open(opening) if opening.upstream_start.is_none() => {
-                let attempt = self.ask(case, Step::SourceSpan(opening));
-                self.commands.push_back(Command::AskSourceSpan { attempt });
+                self.ask_source_span(case, opening);
             }
             Decision::Open(opening) => self.open(now, case, opening),
             Decision::NewProducerId { upstream_start, downstream_start } => {
                 let opening =
                     Opening { producer_epoch: None, upstream_start: Some(upstream_start), downstream_start };
-                let attempt = self.ask(case, Step::ProducerId(opening));
-                self.commands.push_back(Command::TakeProducerId { attempt });
+                self.take_producer_id(case, opening);
             }
         }
+    }
+
+    fn take_producer_id(&mut self, case: Case, opening: Opening) {
+        let attempt = self.ask(case, Step::ProducerId(opening));
+        self.commands.push_back(Command::TakeProducerId { attempt });
+    }
+
+    fn ask_source_span(&mut self, case: Case, opening: Opening) {
+        let attempt = self.ask(case, Step::SourceSpan(opening));
+        self.commands.push_back(Command::AskSourceSpan { attempt });
     }
 
     /// A leader that was replaced and has not heard of it shows a log that is too short, too.

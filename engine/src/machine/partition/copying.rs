@@ -10,10 +10,11 @@ use super::{
     Closing, Command, Event, Fetched, GONE_AFTER, PartitionMachine, Phase, RequestFailure, Side, SourceSpan,
 };
 use crate::machine::Now;
+use crate::machine::backoff::doubled;
 use crate::machine::hold::HoldReason;
 use crate::machine::lineage::{Generation, Run};
 use crate::machine::partition_record::PartitionEntry;
-use crate::machine::produce_window::{ProduceAnswer, Sent};
+use crate::machine::produce_window::{ProduceAnswer, Sent, is_overtaken};
 use crate::machine::sequence::sequence_of;
 
 /// Silence of the target's leader after which nothing is sent before a line-up: a process that slept may have been
@@ -117,7 +118,7 @@ impl PartitionMachine {
                 self.backlog.hold_with(HoldReason::Denied { side: Side::Source, request, code });
             }
             RequestFailure::Broker(_) | RequestFailure::Unanswered(_) => {
-                let pause = FETCH_PAUSE.saturating_mul(1 << self.fetch_failures.min(10)).min(FETCH_PAUSE_MAX);
+                let pause = doubled(FETCH_PAUSE, self.fetch_failures, FETCH_PAUSE_MAX);
                 self.fetch_failures = self.fetch_failures.saturating_add(1);
                 self.fetch_not_before = Some(now + pause);
                 self.commands.push_back(Command::RefreshMetadata(Side::Source));
@@ -407,14 +408,10 @@ pub(super) fn out_of_range(position: i64, span: SourceSpan) -> HoldReason {
 /// Whether a Produce error says that the batch was not and will not be appended. All other errors leave it in doubt.
 fn refuses(code: ErrorCode) -> bool {
     match code {
-        // The sequence is not the next one, or the epoch is over: the line-up tells.
-        ErrorCode::OutOfOrderSequenceNumber
-        | ErrorCode::DuplicateSequenceNumber
-        | ErrorCode::UnknownProducerId
-        | ErrorCode::InvalidProducerEpoch
+        // The line-up tells where the other one is.
+        code if is_overtaken(code) => false,
         // The topic was deleted or made again: metadata and the line-up tell.
-        | ErrorCode::UnknownTopicId
-        | ErrorCode::InconsistentTopicId => false,
+        ErrorCode::UnknownTopicId | ErrorCode::InconsistentTopicId => false,
         code => code.retry() == Retry::Never,
     }
 }

@@ -31,6 +31,7 @@ pub use self::command::{
     Command, CopyEnd, CopySearch, Event, Fetched, FetchedRecords, Leader, RequestFailure, SourceSpan,
 };
 use super::Now;
+use super::backoff::doubled;
 use super::hold::{HoldReason, Side};
 use super::line_up::{LineUp, LinedUp};
 use super::lineage::Run;
@@ -292,7 +293,7 @@ impl PartitionMachine {
             let side = if self.source.is_none() { Side::Source } else { Side::Target };
             self.commands.push_back(Command::RefreshMetadata(side));
         }
-        let pause = BACKOFF_MIN.saturating_mul(1 << self.failures.min(10)).min(BACKOFF_MAX);
+        let pause = doubled(BACKOFF_MIN, self.failures, BACKOFF_MAX);
         self.failures = self.failures.saturating_add(1);
         self.phase = Phase::Waiting { until: now + pause };
     }
