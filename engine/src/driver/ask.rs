@@ -123,6 +123,11 @@ pub(super) async fn list_offset(
     Ok(partition.offset)
 }
 
+/// The failure of a request that found nobody to go to.
+pub(super) fn no_leader() -> RequestFailure {
+    RequestFailure::Unanswered("the partition has no leader".to_owned())
+}
+
 /// From where to where a partition of the source can be read.
 pub(super) async fn source_span(
     cluster: &ClusterClient,

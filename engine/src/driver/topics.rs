@@ -99,24 +99,32 @@ pub(super) async fn configs(
 /// Which of these topics lose records out of the middle of their logs. Those whose configs the source does not tell count
 /// as such: it costs a store for each stretch, where the other mistake could cost records.
 pub(super) async fn compacted(source: &ClusterClient, topics: &[MirroredTopic]) -> BTreeSet<String> {
-    let mut compacted: BTreeSet<String> = topics.iter().map(|topic| topic.source_topic.clone()).collect();
-    let keys = vec![StrBytes::from_static_str(CLEANUP_POLICY)];
     // A lost answer is no answer; who gets none at all counts them all.
     let mut attempts = 0..DESCRIBE_ATTEMPTS_MAX;
-    let answer = loop {
-        match describe(source, source_names(topics), Some(keys.clone())).await {
-            Ok(answer) => break answer,
+    let policies = loop {
+        match cleanup_policies(source, source_names(topics)).await {
+            Ok(policies) => break policies,
             Err(_) if attempts.next().is_some() => sleep(ATTEMPT_PAUSE).await,
-            Err(_) => return compacted,
+            Err(_) => break HashMap::new(),
         }
     };
-    for result in answer.results.iter().filter(|result| ErrorCode::check(result.error_code).is_ok()) {
-        let policy = result.configs.iter().find_map(|entry| entry.value.as_deref());
-        if policy.is_some_and(|policy| !policy.contains("compact")) {
-            compacted.remove(result.resource_name.as_str());
-        }
-    }
-    compacted
+    let is_compacted = |topic: &String| policies.get(topic).is_none_or(|policy| policy.contains("compact"));
+    source_names(topics).filter(is_compacted).collect()
+}
+
+/// What becomes of old records, of those topics whose configs the cluster tells.
+async fn cleanup_policies(
+    cluster: &ClusterClient,
+    topics: impl Iterator<Item = String>,
+) -> Result<HashMap<String, String>, CallError> {
+    let keys = vec![StrBytes::from_static_str(CLEANUP_POLICY)];
+    let answer = describe(cluster, topics, Some(keys)).await?;
+    let told = answer.results.into_iter().filter(|result| ErrorCode::check(result.error_code).is_ok());
+    let policies = told.filter_map(|result| {
+        let policy = result.configs.into_iter().find_map(|entry| entry.value)?;
+        Some((result.resource_name.to_string(), policy.to_string()))
+    });
+    Ok(policies.collect())
 }
 
 fn source_names(topics: &[MirroredTopic]) -> impl Iterator<Item = String> {
@@ -330,17 +338,14 @@ pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConf
 
 /// A state topic that forgets is worse than none. Who may not read its configs is believed.
 async fn check_state_topic(target: &ClusterClient, config: &FlowConfig) -> Result<(), Error> {
-    let keys = vec![StrBytes::from_static_str(CLEANUP_POLICY)];
-    let answer = loop {
-        match describe(target, [STATE_TOPIC.to_owned()].into_iter(), Some(keys.clone())).await {
-            Ok(answer) => break answer,
+    let policies = loop {
+        match cleanup_policies(target, [STATE_TOPIC.to_owned()].into_iter()).await {
+            Ok(policies) => break policies,
             Err(error) if error.is_retriable() => sleep(ATTEMPT_PAUSE).await,
             Err(_) => return Ok(()),
         }
     };
-    let policy =
-        answer.results.iter().flat_map(|result| &result.configs).find_map(|entry| entry.value.as_deref());
-    match policy {
+    match policies.get(STATE_TOPIC) {
         Some(policy) if policy != "compact" => Err(Error::Refused(format!(
             "cluster {}: topic {STATE_TOPIC} has cleanup.policy={policy}, so the cluster would delete what must not be \
              forgotten; set cleanup.policy=compact",

@@ -66,10 +66,12 @@ impl Flow {
         let end = Instant::now() + SEARCH_MAX;
         let mut ambiguous = None;
         loop {
-            let searches: Vec<_> =
-                keys.drain(..).map(|key| search(self.source.clone(), self.target.clone(), key)).collect();
+            let searches: Vec<_> = keys
+                .drain(..)
+                .map(|key| async { (search(&self.source, &self.target, &key).await, key) })
+                .collect();
             let mut searches = pin!(stream::iter(searches).buffer_unordered(ASKED_AT_ONCE));
-            while let Some((key, found)) = searches.next().await {
+            while let Some((found, key)) = searches.next().await {
                 match found {
                     Ok(CopySearch::Found(copy)) => return Ok(Some(copy.producer_id)),
                     Ok(CopySearch::Nothing | CopySearch::NotAtSource) => {}
@@ -125,23 +127,12 @@ impl Flow {
 
 /// Looks for a copy, anybody's, at the end of a target's partition.
 async fn search(
-    source: ClusterClient,
-    target: ClusterClient,
-    key: PartitionKey,
-) -> (PartitionKey, Result<CopySearch, RequestFailure>) {
-    let places = place(&source, &key.source_topic, key.partition).zip(place(
-        &target,
-        &key.target_topic,
-        key.partition,
-    ));
-    let Some((source_place, target_place)) = places else {
-        return (key, Err(RequestFailure::Unanswered("the partition has no leader".to_owned())));
-    };
-    let result = async {
-        let to = ask::list_offset(&target, &target_place, ask::LATEST).await?;
-        let sides = Sides { source: &source, source_place, target: &target, target_place };
-        recover::find_copy(&sides, to, None).await
-    };
-    let result = result.await;
-    (key, result)
+    source: &ClusterClient,
+    target: &ClusterClient,
+    key: &PartitionKey,
+) -> Result<CopySearch, RequestFailure> {
+    let source_place = place(source, &key.source_topic, key.partition).ok_or_else(ask::no_leader)?;
+    let target_place = place(target, &key.target_topic, key.partition).ok_or_else(ask::no_leader)?;
+    let to = ask::list_offset(target, &target_place, ask::LATEST).await?;
+    recover::find_copy(&Sides { source, source_place, target, target_place }, to, None).await
 }

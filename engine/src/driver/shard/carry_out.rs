@@ -32,7 +32,7 @@ impl Shard {
                 self.errands.push(Box::pin(async move {
                     let result = match place {
                         Some(place) => stretch::read_tail(&target, &place, from, to, producer_id).await,
-                        None => Err(no_leader()),
+                        None => Err(ask::no_leader()),
                     };
                     Done::Tail { slot, attempt, result }
                 }));
@@ -44,7 +44,7 @@ impl Shard {
                 self.errands.push(Box::pin(async move {
                     let result = match place {
                         Some(place) => ask::source_span(&source, &place).await,
-                        None => Err(no_leader()),
+                        None => Err(ask::no_leader()),
                     };
                     Done::SourceSpan { slot, attempt, result }
                 }));
@@ -86,7 +86,7 @@ impl Shard {
         let target = self.parts.target.clone();
         self.errands.push(Box::pin(async move {
             let Some(place) = place else {
-                return Done::Offset { slot, attempt, question, result: Err(no_leader()) };
+                return Done::Offset { slot, attempt, question, result: Err(ask::no_leader()) };
             };
             match (question, producer_id) {
                 (Question::LastBatch, None) => Done::LastBatch { slot, attempt, result: Ok(None) },
@@ -115,7 +115,7 @@ impl Shard {
                     let sides = Sides { source: &source, source_place, target: &target, target_place };
                     recover::find_copy(&sides, to, Some(producer_id)).await
                 }
-                None => Err(no_leader()),
+                None => Err(ask::no_leader()),
             };
             Done::Copy { slot, attempt, result }
         }));
@@ -322,10 +322,6 @@ impl Shard {
         // Nobody needs to listen.
         let _ = self.parts.events.send(event);
     }
-}
-
-fn no_leader() -> RequestFailure {
-    RequestFailure::Unanswered("the partition has no leader".to_owned())
 }
 
 fn request_of(question: Question) -> &'static str {
