@@ -297,7 +297,7 @@ impl Flow {
         for (topic, why) in failures.iter().filter(|(topic, _)| told.insert(topic.clone())) {
             let flow = self.config.name.as_str();
             match why {
-                Failure::Passing(reason) => {
+                Failure::Unanswered(reason) | Failure::Passing(reason) => {
                     tracing::warn!(flow, topic, "topic not mirrored yet, still trying: {reason}");
                 }
                 Failure::Lasting(reason) => tracing::error!(flow, topic, "topic not mirrored yet: {reason}"),
@@ -376,7 +376,7 @@ fn place(cluster: &ClusterClient, topic: &str, partition: i32) -> Option<Place> 
 }
 
 fn is_passing((_, why): &(String, Failure)) -> bool {
-    matches!(why, Failure::Passing(_))
+    matches!(why, Failure::Unanswered(_) | Failure::Passing(_))
 }
 
 fn partitions(topic: &MirroredTopic) -> impl Iterator<Item = PartitionKey> + '_ {

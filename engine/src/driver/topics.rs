@@ -31,7 +31,9 @@ const CONFIG_ATTEMPTS_MAX: usize = 20;
 /// Why a topic could not be prepared, in words.
 #[derive(Debug, Clone)]
 pub(super) enum Failure {
-    /// Nobody has said no: a request or its answer was lost, or the broker asks to try again.
+    /// A request or its answer was lost.
+    Unanswered(String),
+    /// The broker asks to try again.
     Passing(String),
     /// Somebody has to change something first.
     Lasting(String),
@@ -40,8 +42,13 @@ pub(super) enum Failure {
 impl Failure {
     pub(super) fn reason(&self) -> &str {
         match self {
-            Self::Passing(reason) | Self::Lasting(reason) => reason,
+            Self::Unanswered(reason) | Self::Passing(reason) | Self::Lasting(reason) => reason,
         }
+    }
+
+    /// Whether the next topic would wait as long for nothing. A broker that answers says something about one topic only.
+    fn concerns_all(&self) -> bool {
+        matches!(self, Self::Unanswered(_))
     }
 
     fn refused(code: ErrorCode, reason: String) -> Self {
@@ -53,7 +60,8 @@ impl Failure {
 
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
-        if error.is_retriable() { Self::Passing(error.to_string()) } else { Self::Lasting(error.to_string()) }
+        let reason = error.to_string();
+        if error.is_retriable() { Self::Unanswered(reason) } else { Self::Lasting(reason) }
     }
 }
 
@@ -166,42 +174,33 @@ pub(super) async fn create(
             return topics.iter().map(|topic| (topic.source_topic.clone(), why.clone())).collect();
         }
     };
-    let mut failures = Vec::new();
-    let mut topics = topics.iter();
-    for topic in topics.by_ref() {
-        let known = configs.get(&topic.source_topic);
-        let result = match known {
-            Some(known) => {
-                create_one(target, &topic.target_topic, topic.partitions, replicas, known.clone()).await
-            }
-            None => Err(Failure::Lasting(
-                "the source does not tell the topic's configs (right DESCRIBE_CONFIGS missing?)".to_owned(),
-            )),
+    let mut failures: Vec<(String, Failure)> = Vec::new();
+    for topic in topics {
+        let result = match failures.last() {
+            Some((_, why)) if why.concerns_all() => Err(why.clone()),
+            _ => create_mirror(target, config, topic, configs, replicas).await,
         };
-        match result {
-            Ok(()) => {
-                let (source_topic, target_topic) = (&topic.source_topic, &topic.target_topic);
-                tracing::info!(
-                    flow = config.name,
-                    topic = source_topic,
-                    target_topic,
-                    topic.partitions,
-                    "topic created"
-                );
-            }
-            Err(why) => {
-                let is_passing = matches!(why, Failure::Passing(_));
-                failures.push((topic.source_topic.clone(), why));
-                if is_passing {
-                    break;
-                }
-            }
-        }
+        failures.extend(result.err().map(|why| (topic.source_topic.clone(), why)));
     }
-    // Where one got no answer the others would wait as long, each.
-    let untried = failures.last().map(|(_, why)| why.clone());
-    failures.extend(topics.filter_map(|topic| Some((topic.source_topic.clone(), untried.clone()?))));
     failures
+}
+
+async fn create_mirror(
+    target: &ClusterClient,
+    config: &FlowConfig,
+    topic: &MirroredTopic,
+    configs: &Configs,
+    replicas: i16,
+) -> Result<(), Failure> {
+    let MirroredTopic { source_topic, target_topic, partitions } = topic;
+    let known = configs.get(source_topic).ok_or_else(|| {
+        Failure::Lasting(
+            "the source does not tell the topic's configs (right DESCRIBE_CONFIGS missing?)".to_owned(),
+        )
+    })?;
+    create_one(target, target_topic, *partitions, replicas, known.clone()).await?;
+    tracing::info!(flow = config.name, topic = source_topic, target_topic, partitions, "topic created");
+    Ok(())
 }
 
 /// Creates a topic. A config that the target does not take is left out, with a warning, rather than the topic.
@@ -326,7 +325,7 @@ pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConf
             }
             // A missing right or a policy does not pass by itself; a controller that moves does.
             Err(Failure::Lasting(reason)) => return Err(Error::Refused(reason)),
-            Err(Failure::Passing(reason)) => {
+            Err(Failure::Unanswered(reason) | Failure::Passing(reason)) => {
                 if told.replace(reason.clone()).is_none_or(|before| before != reason) {
                     tracing::warn!(flow = config.name, "state topic not created yet, still trying: {reason}");
                 }
@@ -361,6 +360,16 @@ mod tests {
 
     fn configs() -> Vec<(String, String)> {
         ["segment.ms", "segment.bytes", "segment"].map(|key| (key.to_owned(), "1".to_owned())).into()
+    }
+
+    #[test]
+    fn only_a_lost_answer_keeps_other_topics_waiting() {
+        let refused = |code| Failure::refused(code, String::new());
+        assert!(!refused(ErrorCode::RequestTimedOut).concerns_all());
+        assert!(!refused(ErrorCode::InvalidReplicationFactor).concerns_all());
+        assert!(!refused(ErrorCode::PolicyViolation).concerns_all());
+        let lost = CallError::NoController { cluster: "east".into() };
+        assert!(lost.is_retriable() && Failure::from(lost).concerns_all());
     }
 
     #[test]
