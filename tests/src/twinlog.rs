@@ -30,8 +30,7 @@ impl FlowFile {
     /// needs to survive the loss of one broker is set, everything else is left at MM2's defaults.
     #[must_use]
     pub fn identity(source: &Cluster, target: &Cluster, topics: &str) -> Self {
-        Self::default_policy(source, target, topics)
-            .with("replication.policy.class", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy")
+        Self::default_policy(source, target, topics).equal_names()
     }
 
     /// As [`FlowFile::identity`], but remote topics are named `src.topic`.
@@ -55,6 +54,12 @@ impl FlowFile {
             .with(&format!("{to}.bootstrap.servers"), &target.proxied_bootstrap())
             .with(&format!("{from}->{to}.enabled"), "true")
             .with(&format!("{from}->{to}.topics"), topics)
+    }
+
+    /// Topics keep their names on the target.
+    #[must_use]
+    pub fn equal_names(self) -> Self {
+        self.with("replication.policy.class", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy")
     }
 
     /// Adds a line.

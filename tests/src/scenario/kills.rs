@@ -30,10 +30,6 @@ pub fn all() -> Vec<Scenario> {
     ]
 }
 
-fn singles() -> LabSpec {
-    LabSpec::singles(Version::V4_3_1, Version::V4_3_1)
-}
-
 fn behind_proxy() -> LabSpec {
     let target = ClusterSpec::single(Version::V4_3_1).behind_proxy();
     LabSpec { source: ClusterSpec::single(Version::V4_3_1), target }
@@ -42,7 +38,7 @@ fn behind_proxy() -> LabSpec {
 /// kill -9 of twinlog at random moments of one copy, its start among them.
 #[must_use]
 pub fn twinlog_killed() -> Scenario {
-    Scenario::shared("kill -9 of twinlog at random moments", singles(), |lab, scale| {
+    Scenario::shared("kill -9 of twinlog at random moments", LabSpec::newest(), |lab, scale| {
         let load = LiveLoad::new("killed");
         let mut random = scale.random();
         load.start(lab)?;
@@ -90,21 +86,25 @@ pub fn stopped_without_answers() -> Scenario {
 /// Two runs of the same file that start at the same moment, before anything of the flow exists on the target.
 #[must_use]
 pub fn two_from_the_first_start() -> Scenario {
-    Scenario::alone("two twinlogs with the same file from the first start", singles(), |lab, scale| {
-        let load = LiveLoad::new("rivals");
-        load.start(lab)?;
-        let flow = lab.flow(&load.pattern());
-        let mut rivals = [lab.twinlog(&flow, &[])?, lab.twinlog(&flow, &[])?];
-        lab.wait_for_copy(load.topics()[0], 1, Duration::from_secs(60))?;
-        let end = Deadline::after(Duration::from_secs(scale.seconds));
-        while !end.passed() {
-            sleep_ms(200);
-            rivals.iter_mut().try_for_each(Twinlog::ensure_running)?;
-        }
-        rivals.iter_mut().try_for_each(Twinlog::stop)?;
-        let (verdict, acked) = load.finish(lab, scale)?;
-        Ok(figures(verdict.records, acked).with("seconds", scale.seconds))
-    })
+    Scenario::alone(
+        "two twinlogs with the same file from the first start",
+        LabSpec::newest(),
+        |lab, scale| {
+            let load = LiveLoad::new("rivals");
+            load.start(lab)?;
+            let flow = lab.flow(&load.pattern());
+            let mut rivals = [lab.twinlog(&flow, &[])?, lab.twinlog(&flow, &[])?];
+            lab.wait_for_copy(load.topics()[0], 1, Duration::from_secs(60))?;
+            let end = Deadline::after(Duration::from_secs(scale.seconds));
+            while !end.passed() {
+                sleep_ms(200);
+                rivals.iter_mut().try_for_each(Twinlog::ensure_running)?;
+            }
+            rivals.iter_mut().try_for_each(Twinlog::stop)?;
+            let (verdict, acked) = load.finish(lab, scale)?;
+            Ok(figures(verdict.records, acked).with("seconds", scale.seconds))
+        },
+    )
 }
 
 /// A proxy before the target loses every tenth Produce answer together with its connection.
@@ -184,16 +184,16 @@ pub fn leaders_moved() -> Scenario {
 /// The only broker of each cluster stopped in order and started again; topics are looked for every ten minutes only.
 #[must_use]
 pub fn stopped_and_started() -> Scenario {
-    Scenario::shared("both clusters stopped in order and started again", singles(), |lab, _| {
+    Scenario::shared("both clusters stopped in order and started again", LabSpec::newest(), |lab, _| {
         let topic = "restarted.orders";
         lab.create(&[NewTopic::new(topic, 2)])?;
         lab.judge.write(&lab.source, &WriteRecords::new(topic, 2, 300))?;
-        let flow = FlowFile::plain(("src", &lab.source), ("dst", &lab.target), "restarted\\..*")
-            .with("replication.policy.class", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy");
+        let flow =
+            FlowFile::plain(("src", &lab.source), ("dst", &lab.target), "restarted\\..*").equal_names();
         let mut twinlog = lab.twinlog(&flow, &[])?;
         lab.wait_equal(&[TopicPair::same(topic)], BACK_AGAIN)?;
-        for first_id in [300, 600] {
-            let cluster = if first_id == 300 { &mut lab.source } else { &mut lab.target };
+        for (of_target, first_id) in [(false, 300), (true, 600)] {
+            let cluster = if of_target { &mut lab.target } else { &mut lab.source };
             for id in cluster.ids() {
                 cluster.stop(id)?;
                 sleep_ms(3000);

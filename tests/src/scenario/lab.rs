@@ -31,6 +31,12 @@ impl LabSpec {
         Self { source: ClusterSpec::single(source), target: ClusterSpec::single(target) }
     }
 
+    /// Two clusters of one broker each, both of the newest version.
+    #[must_use]
+    pub fn newest() -> Self {
+        Self::singles(Version::V4_3_1, Version::V4_3_1)
+    }
+
     /// Two clusters of three brokers each, both of the newest version; a dead broker's leaderships move after 4 s.
     #[must_use]
     pub fn threes() -> Self {

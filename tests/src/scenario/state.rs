@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use super::{Figures, LabSpec, LiveLoad, Scenario};
-use crate::{judge::NewTopic, process::sleep_ms, real::Version};
+use crate::{judge::NewTopic, process::sleep_ms};
 
 /// Where twinlog keeps what it must not forget.
 const STATE_TOPIC: &str = "mm2-twinlog.internal";
@@ -16,14 +16,10 @@ pub fn all() -> Vec<Scenario> {
     vec![state_topic_deleted(), state_topic_that_forgets()]
 }
 
-fn singles() -> LabSpec {
-    LabSpec::singles(Version::V4_3_1, Version::V4_3_1)
-}
-
 /// The state topic is deleted between kill -9 and the next start, again and again, while records are written.
 #[must_use]
 pub fn state_topic_deleted() -> Scenario {
-    Scenario::shared("the state topic deleted between two runs", singles(), |lab, scale| {
+    Scenario::shared("the state topic deleted between two runs", LabSpec::newest(), |lab, scale| {
         let load = LiveLoad::new("forgotten");
         let mut random = scale.random();
         load.start(lab)?;
@@ -48,7 +44,7 @@ pub fn state_topic_deleted() -> Scenario {
 /// A state topic whose records the cluster would delete is refused before anything is copied.
 #[must_use]
 pub fn state_topic_that_forgets() -> Scenario {
-    Scenario::shared("a state topic that forgets is refused", singles(), |lab, _| {
+    Scenario::shared("a state topic that forgets is refused", LabSpec::newest(), |lab, _| {
         let topic = "kept.orders";
         lab.create(&[NewTopic::new(topic, 1)])?;
         if lab.target_has(STATE_TOPIC)? {

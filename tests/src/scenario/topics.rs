@@ -7,7 +7,6 @@ use anyhow::ensure;
 use super::{Figures, LabSpec, Scenario};
 use crate::{
     judge::{NewTopic, TopicPair, WriteRecords},
-    real::Version,
     twinlog::FlowFile,
 };
 
@@ -26,14 +25,10 @@ pub fn all() -> Vec<Scenario> {
     ]
 }
 
-fn singles() -> LabSpec {
-    LabSpec::singles(Version::V4_3_1, Version::V4_3_1)
-}
-
 /// A topic that gets partitions and one that appears, both while twinlog runs; both from their beginning.
 #[must_use]
 pub fn grown_and_new_while_running() -> Scenario {
-    Scenario::shared("topics that grow and appear while running", singles(), |lab, _| {
+    Scenario::shared("topics that grow and appear while running", LabSpec::newest(), |lab, _| {
         let (grown, new) = ("found.grown", "found.new");
         lab.create(&[NewTopic::new(grown, 1)])?;
         lab.judge.write(&lab.source, &WriteRecords::new(grown, 1, 300))?;
@@ -55,7 +50,7 @@ pub fn grown_and_new_while_running() -> Scenario {
 /// A new remote topic has the source's partition count and configs, but for those that MM2 leaves to the target.
 #[must_use]
 pub fn configs_copied() -> Scenario {
-    Scenario::shared("partition count and configs of new topics", singles(), |lab, _| {
+    Scenario::shared("partition count and configs of new topics", LabSpec::newest(), |lab, _| {
         let topic = NewTopic::new("configs.orders", 7)
             .config("retention.bytes", "1000000007")
             .config("retention.ms", "86400001")
@@ -86,7 +81,7 @@ pub fn configs_copied() -> Scenario {
 /// The default policy names remote topics `src.topic`, and leaves out topics that came from the target.
 #[must_use]
 pub fn default_names_and_cycles() -> Scenario {
-    Scenario::shared("names of the default policy, cycles left out", singles(), |lab, _| {
+    Scenario::shared("names of the default policy, cycles left out", LabSpec::newest(), |lab, _| {
         let came_back = "dst.named.payments";
         lab.create(&[NewTopic::new("named.orders", 2), NewTopic::new(came_back, 1)])?;
         lab.judge.write(&lab.source, &WriteRecords::new("named.orders", 2, 100))?;
@@ -105,7 +100,7 @@ pub fn default_names_and_cycles() -> Scenario {
 /// Topics deleted or made again while nobody looks: the next run holds them, whatever was stored about them.
 #[must_use]
 pub fn changed_between_runs() -> Scenario {
-    Scenario::shared("topics deleted or made again between two runs", singles(), |lab, _| {
+    Scenario::shared("topics deleted or made again between two runs", LabSpec::newest(), |lab, _| {
         let topics = ["changed.gone", "changed.target", "changed.source", "changed.not"];
         lab.create(&topics.map(|topic| NewTopic::new(topic, 1)))?;
         for topic in topics {
@@ -160,7 +155,7 @@ pub fn partition_without_leader() -> Scenario {
 /// Kafka's and MM2's internal topics stay where they are, however wide the pattern.
 #[must_use]
 pub fn internal_topics_left_out() -> Scenario {
-    Scenario::alone("internal topics left out of the pattern .*", singles(), |lab, _| {
+    Scenario::alone("internal topics left out of the pattern .*", LabSpec::newest(), |lab, _| {
         let internal = ["__hidden", "mm2-configs.src.internal", "dst.checkpoints.internal", "orders.replica"];
         for name in internal.into_iter().chain(["orders"]) {
             lab.create(&[NewTopic::new(name, 1)])?;
