@@ -13,7 +13,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
     0  done, or stopped by SIGTERM or SIGINT
     1  something is held or was lost, all else is level
-   64  the file or the command line cannot be used
+   64  the file or the command line cannot be used, or a cluster refuses what nothing can do without
    69  a cluster was not reached in time
    70  a bug
   130  a second signal: ended at once";
@@ -47,8 +47,8 @@ pub(crate) struct RunArgs {
 
     /// End once everything that was there at the start is copied
     ///
-    /// Topics of the first listing count, each partition up to the end that it had when it was first read. Ends with 1 when all else is level and
-    /// something is held or was lost.
+    /// Topics of the first listing count, each partition up to the end that it had when it was first read. Ends with 1
+    /// when all else is level and something is held or was lost.
     #[arg(long)]
     pub(crate) until_caught_up: bool,
 

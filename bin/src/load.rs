@@ -29,9 +29,7 @@ impl LoadError {
             Self::Faults(errors) => errors.faults().iter().map(ToString::to_string).collect(),
         }
     }
-}
 
-impl LoadError {
     /// What else reads oddly in a file that cannot be used, one sentence each.
     pub(crate) fn warnings(&self) -> Vec<String> {
         match self {

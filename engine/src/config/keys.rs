@@ -28,7 +28,7 @@ pub(super) enum Level {
     Flow,
 }
 
-/// Keys of the connectors that mean something to twinlog, now or later. At top and flow level.
+/// Keys of the connectors that mean something to twinlog. At top and flow level.
 const CONNECTOR: &[&str] = &[
     "config.properties.exclude",
     "config.property.filter.class",
@@ -64,23 +64,24 @@ const CONNECTOR: &[&str] = &[
     "value.converter",
 ];
 
-/// Keys of the connectors that tune parts which are not built yet. A part's own switch is refused (`refused`).
-const CONNECTOR_LATER: &[&str] = &[
+/// Keys, MM2's and twinlog's own, that tune parts which are not built yet; the parts' own switches are refused (`refused`).
+/// At top and flow level.
+const LATER: &[&str] = &[
     "checkpoints.topic.replication.factor",
     "emit.checkpoints.interval.seconds",
     "emit.heartbeats.interval.seconds",
     "groups",
+    "groups.blacklist",
     "groups.exclude",
     "heartbeats.topic.replication.factor",
     "offset-syncs.topic.replication.factor",
     "offset.lag.max",
+    "offsets.fill.max",
     "refresh.groups.enabled",
     "refresh.groups.interval.seconds",
     "sync.group.offsets.interval.seconds",
     "sync.topic.acls.interval.seconds",
     "sync.topic.configs.interval.seconds",
-    "groups.blacklist",
-    "offsets.fill.max",
 ];
 
 /// Keys of the connectors that tune what twinlog does not have.
@@ -285,7 +286,7 @@ fn known_to_connectors(name: &str) -> Option<Known> {
     if CONNECTOR.contains(&name) || OWN.contains(&name) || OLD.contains(&name) || name == "security.protocol"
     {
         Some(Known::Yes)
-    } else if CONNECTOR_LATER.contains(&name) {
+    } else if LATER.contains(&name) {
         Some(Known::Later)
     } else if CONNECTOR_NOT_NEEDED.contains(&name) || starts_with_any(name, &plugins) {
         Some(Known::NotNeeded)

@@ -1,5 +1,6 @@
 //! A partition driven by hand: each question is answered at once, unless a test wants to see what happens meanwhile.
 
+use twinlog_protocol::ErrorCode;
 use twinlog_protocol::record::BatchBuilder;
 
 use super::*;
@@ -44,11 +45,16 @@ impl Bench {
         bench
     }
 
-    /// A partition with a generation, about to line up.
-    fn lining_up() -> Self {
+    /// A partition with a generation.
+    fn opened() -> Self {
         let mut record = PartitionRecord::default();
         record.apply(&PartitionEntry::Opened(generation(EPOCH)));
-        let mut bench = Self::new(record);
+        Self::new(record)
+    }
+
+    /// The same, about to line up.
+    fn lining_up() -> Self {
+        let mut bench = Self::opened();
         let leader = |topic_id| Some(Leader { node: Some(1), leader_epoch: 0, topic_id });
         bench.machine.handle_leaders(bench.now, leader(1), leader(2));
         bench
@@ -120,7 +126,7 @@ impl Bench {
     fn finds_source_span(&mut self, span: SourceSpan) {
         let offset = self.machine.fetch_wanted(self.now).expect("a partition that wants records");
         self.machine.handle_fetch_sent(offset);
-        let result = Err(RequestFailure::Broker(twinlog_protocol::ErrorCode::OffsetOutOfRange));
+        let result = Err(RequestFailure::Broker(ErrorCode::OffsetOutOfRange));
         self.machine.handle_fetched(self.now, Fetched { offset, result });
         assert_eq!(self.machine.fetch_wanted(self.now), None, "the source is asked first");
         match self.machine.poll_command() {
@@ -365,9 +371,7 @@ fn a_leader_elected_while_a_decision_is_taken_is_asked_before_anything_is_sent()
 
 #[test]
 fn a_topic_that_only_old_metadata_took_for_another_is_copied() {
-    let mut record = PartitionRecord::default();
-    record.apply(&PartitionEntry::Opened(generation(EPOCH)));
-    let mut bench = Bench::new(record);
+    let mut bench = Bench::opened();
     let leader = |topic_id| Some(Leader { node: Some(1), leader_epoch: 0, topic_id });
     bench.machine.handle_leaders(bench.now, leader(1), leader(9));
     bench.answer();

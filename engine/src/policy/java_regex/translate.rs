@@ -1,7 +1,7 @@
 //! Java's spelling of regular expressions, written as our engine spells it.
 //!
 //! What both read alike passes. What only Java knows is rewritten. What Java refuses is refused: MM2 would not start
-//! with it. Names of topics and configs are ASCII, so no class here tells more than ASCII apart.
+//! with it. Classes are ASCII where Java's are.
 //!
 //! # References
 //! `java.util.regex.Pattern` (JDK 17): `sequence`, `atom`, `closure`, `clazz`, `range`, `escape`, `group0`.
@@ -40,6 +40,8 @@ const PROPERTIES: &[(&str, &str)] = &[
 
 /// Classes within classes: nobody writes three.
 const CLASSES_MAX: usize = 50;
+
+const UNCLOSED: &str = "a class has no `]`";
 
 /// Writes a Java pattern for the engine.
 ///
@@ -86,9 +88,8 @@ impl Translator<'_> {
                 '{' => self.counted()?,
                 '*' | '+' | '?' if !self.has_atom => return Err(format!("`{next}` has nothing to repeat")),
                 '*' | '+' | '?' => self.quantifier(&next.to_string()),
-                // Literals where Java finds them unpaired; its own are never special outside of a class.
-                ']' | '}' => self.literal(next),
-                '#' | '&' | '~' | '-' => self.literal(next),
+                // Never special outside of a class in Java.
+                ']' | '}' | '#' | '&' | '~' | '-' => self.literal(next),
                 _ => self.plain(next, true),
             }
         }
@@ -190,7 +191,6 @@ impl Translator<'_> {
 
     /// A class, behind its `[`.
     fn class(&mut self) -> Result<(), String> {
-        const UNCLOSED: &str = "a class has no `]`";
         self.classes += 1;
         if self.classes > CLASSES_MAX {
             return Err(format!("more than {CLASSES_MAX} classes lie in one another"));
@@ -245,7 +245,7 @@ impl Translator<'_> {
                 _ => return Err(format!("the range from `{first}` ends in no character")),
             },
             Some(last) => last,
-            None => return Err("a class has no `]`".to_owned()),
+            None => return Err(UNCLOSED.to_owned()),
         };
         if last < first {
             return Err(format!("the range `{first}-{last}` runs backwards"));
@@ -302,10 +302,7 @@ impl Translator<'_> {
 
     fn property(&mut self, negated: bool) -> Result<Escaped, String> {
         let name: String = match self.rest.next() {
-            Some('{') => {
-                let name: String = self.rest.by_ref().take_while(|next| *next != '}').collect();
-                name
-            }
+            Some('{') => self.until_brace(),
             Some(category) => category.to_string(),
             None => return Err("`\\p` names no property".to_owned()),
         };
@@ -316,6 +313,10 @@ impl Translator<'_> {
             None => format!("\\p{{{}}}", name.strip_prefix("Is").unwrap_or(&name)),
         };
         Ok(Escaped::Set(inside, negated))
+    }
+
+    fn until_brace(&mut self) -> String {
+        self.rest.by_ref().take_while(|next| *next != '}').collect()
     }
 
     fn octal(&mut self) -> Result<Escaped, String> {
@@ -336,7 +337,7 @@ impl Translator<'_> {
         if self.rest.next_if_eq(&'{').is_none() {
             return self.digits(2).and_then(character).map(Escaped::Literal);
         }
-        let text: String = self.rest.by_ref().take_while(|next| *next != '}').collect();
+        let text = self.until_brace();
         let value = u32::from_str_radix(&text, 16).map_err(|_| format!("`\\x{{{text}}}` is no number"))?;
         character(value).map(Escaped::Literal)
     }

@@ -1,7 +1,5 @@
 //! What a copying partition makes of errors, damaged batches, logs that moved, and other instances.
 
-use twinlog_protocol::ErrorCode;
-
 use super::*;
 use crate::machine::resume::TailBatch;
 
@@ -34,9 +32,7 @@ fn a_source_that_ends_before_the_position_holds_the_partition() {
 
 #[test]
 fn what_another_instance_stores_may_release_a_held_partition() {
-    let mut record = PartitionRecord::default();
-    record.apply(&PartitionEntry::Opened(generation(EPOCH)));
-    let mut bench = Bench::new(record);
+    let mut bench = Bench::opened();
     bench.log_end = 28;
     bench.start();
     let Some(Command::ReadTail { attempt, .. }) = bench.left.pop() else { panic!("{:?}", bench.left) };
