@@ -106,8 +106,14 @@ impl ConfigErrors {
     pub(crate) fn new(mut faults: Vec<Fault>) -> Self {
         assert!(!faults.is_empty(), "a configuration is refused for a reason");
         faults.sort_by_key(|fault| fault.line);
-        faults.dedup();
-        Self { faults, warnings: Vec::new() }
+        // A key at top level is read by every flow, and told once.
+        let mut told: Vec<Fault> = Vec::new();
+        for fault in faults {
+            if !told.contains(&fault) {
+                told.push(fault);
+            }
+        }
+        Self { faults: told, warnings: Vec::new() }
     }
 
     pub(crate) fn with_warnings(mut self, warnings: Vec<Warning>) -> Self {

@@ -1,4 +1,4 @@
-//! Which clusters are named and which flow between them is enabled.
+//! Which clusters are named and which flows between them are enabled.
 //!
 //! MM2 starts a worker for each ordered pair of clusters as long as heartbeats are on; only those with `enabled`
 //! copy anything. We start what is enabled.
@@ -7,12 +7,11 @@ use super::error::Fault;
 use super::properties::{Entry, Properties};
 use super::resolve::{not_boolean, parse_boolean, split_list};
 
-/// The enabled flow by the names in `clusters`, and all those names.
+/// An enabled flow by the names in `clusters`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FlowNames {
     pub(super) source: String,
     pub(super) target: String,
-    pub(super) clusters: Vec<String>,
 }
 
 impl FlowNames {
@@ -45,15 +44,24 @@ pub(super) fn pairs(clusters: &[String]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The enabled flows, and what is wrong with the switches.
+/// The switch that counts for a pair: its own, else the one of all pairs.
+pub(super) fn enabling_entry<'p>(
+    properties: &'p Properties,
+    source: &str,
+    target: &str,
+) -> Option<&'p Entry> {
+    properties.find(&pair_key(source, target, "enabled")).or_else(|| properties.find("enabled"))
+}
+
+/// All clusters, the enabled flows between them, and what is wrong with the switches.
 #[derive(Debug, Default)]
 pub(super) struct Enabled {
+    pub(super) clusters: Vec<String>,
     pub(super) flows: Vec<FlowNames>,
     pub(super) faults: Vec<Fault>,
 }
 
-/// Reads `clusters` and the switch of every pair. More than one flow is a fault until several are built; they are
-/// returned nevertheless, so that whatever else is wrong with them is found as well.
+/// Reads `clusters` and the switch of every pair.
 pub(super) fn enabled(properties: &Properties) -> Enabled {
     if properties.entries().is_empty() {
         let fault =
@@ -65,33 +73,21 @@ pub(super) fn enabled(properties: &Properties) -> Enabled {
         Err(fault) => return Enabled { faults: vec![fault], ..Enabled::default() },
     };
     let mut enabled = Enabled::default();
-    let mut last: Option<&Entry> = None;
     for (source, target) in pairs(&clusters) {
-        let entry =
-            properties.find(&pair_key(source, target, "enabled")).or_else(|| properties.find("enabled"));
-        let Some(entry) = entry else { continue };
+        let Some(entry) = enabling_entry(properties, source, target) else { continue };
         match parse_boolean(&entry.value) {
             Some(true) => {
-                let (source, target) = (source.to_owned(), target.to_owned());
-                enabled.flows.push(FlowNames { source, target, clusters: clusters.clone() });
-                last = last.filter(|last| last.line > entry.line).or(Some(entry));
+                enabled.flows.push(FlowNames { source: source.to_owned(), target: target.to_owned() });
             }
             Some(false) => {}
             None => enabled.faults.push(not_boolean(entry)),
         }
     }
-    match last {
-        None if enabled.faults.is_empty() => enabled.faults.push(none_enabled(properties, &clusters)),
-        Some(last) if enabled.flows.len() > 1 => enabled.faults.push(several(last, &enabled.flows)),
-        _ => {}
+    if enabled.flows.is_empty() && enabled.faults.is_empty() {
+        enabled.faults.push(none_enabled(properties, &clusters));
     }
+    enabled.clusters = clusters;
     enabled
-}
-
-fn several(last: &Entry, flows: &[FlowNames]) -> Fault {
-    let names = flows.iter().map(|names| format!("`{}`", names.flow())).collect::<Vec<_>>().join(", ");
-    Fault::of(last, format!("{} flows are enabled ({names}) and this version runs one", flows.len()))
-        .remedy("enable one flow in each file")
 }
 
 fn clusters(properties: &Properties) -> Result<Vec<String>, Fault> {
@@ -140,26 +136,29 @@ mod tests {
 
     fn enabled_in(text: &str) -> Result<String, Vec<String>> {
         let found = enabled(&Properties::parse(text.as_bytes()).unwrap());
-        match (found.flows.as_slice(), found.faults.as_slice()) {
-            ([flow], []) => Ok(flow.flow()),
-            (_, faults) => Err(faults.iter().map(ToString::to_string).collect()),
+        if found.faults.is_empty() {
+            return Ok(found.flows.iter().map(FlowNames::flow).collect::<Vec<_>>().join(" "));
         }
+        Err(found.faults.iter().map(ToString::to_string).collect())
     }
 
     #[test]
-    fn one_enabled_flow_among_many_clusters_is_found() {
+    fn the_enabled_flows_among_many_clusters_are_found() {
         assert_eq!(enabled_in("clusters=c1,c2,c3\nc3->c1.enabled=True"), Ok("c3->c1".into()));
         assert_eq!(enabled_in("clusters=a,b\na->b.enabled=true\nb->a.enabled=false"), Ok("a->b".into()));
+        let both = enabled_in("clusters=a,b,c\na->b.enabled=true\nb->a.enabled=true\nc->a.enabled=true");
+        assert_eq!(both, Ok("a->b b->a c->a".into()));
     }
 
     #[test]
     fn a_bare_enabled_means_every_pair() {
         assert_eq!(enabled_in("clusters=a,b\nenabled=true\nb->a.enabled=false"), Ok("a->b".into()));
-        let faults = enabled_in("clusters=a,b\nenabled=true").unwrap_err();
-        assert_eq!(faults.len(), 1);
-        assert!(
-            faults[0].starts_with("line 2: `enabled = true`: 2 flows are enabled (`a->b`, `b->a`)"),
-            "{faults:?}"
+        assert_eq!(
+            enabled_in(
+                "clusters=a,b
+enabled=true"
+            ),
+            Ok("a->b b->a".into())
         );
     }
 

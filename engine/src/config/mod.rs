@@ -13,6 +13,7 @@ mod error;
 mod flow;
 mod flows;
 mod keys;
+mod loops;
 mod notices;
 mod properties;
 mod refused;
@@ -59,22 +60,29 @@ impl MirrorConfig {
     /// All faults at once, in the order of the file.
     pub fn from_properties(bytes: &[u8]) -> Result<Self, ConfigErrors> {
         let properties = Properties::parse(bytes).map_err(ConfigErrors::new)?;
-        let flows::Enabled { flows: enabled, mut faults } = flows::enabled(&properties);
+        let flows::Enabled { clusters, flows: enabled, mut faults } = flows::enabled(&properties);
         let mut config = Self::default();
         for names in &enabled {
             let mut resolver = resolve::Resolver::new(&properties, names);
             config.flows.extend(flow::read(&mut resolver));
             refused::check(&mut resolver);
-            config.not_yet.extend(refused::not_yet(&resolver));
+            for words in refused::not_yet(&resolver) {
+                if !config.not_yet.contains(&words) {
+                    config.not_yet.push(words);
+                }
+            }
             let (of_flow, warnings) = resolver.finish();
             faults.extend(of_flow);
             config.warnings.extend(warnings);
         }
-        let [names] = enabled.as_slice() else { return Err(ConfigErrors::new(faults)) };
-        let notices = notices::gather(&properties, names);
+        faults.extend(refused::heartbeats_of_pairs(&properties, &clusters));
+        faults.extend(loops::check(&properties, &config.flows));
+        let notices = notices::gather(&properties, &clusters);
         (config.not_needed, config.later) = (notices.not_needed, notices.later);
         config.warnings.extend(notices.warnings);
         config.warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
+        // A key at top level is read by every flow, and told once.
+        config.warnings.dedup();
         if faults.is_empty() {
             Ok(config)
         } else {
@@ -82,7 +90,7 @@ impl MirrorConfig {
         }
     }
 
-    /// The enabled flows. Exactly one until several are built.
+    /// The enabled flows, at least one.
     pub fn flows(&self) -> &[FlowConfig] {
         &self.flows
     }

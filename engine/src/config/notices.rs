@@ -3,7 +3,7 @@
 //! One warning names all unknown keys; the nearest known name for each has its place here.
 
 use super::error::Origin;
-use super::flows::{FlowNames, pairs};
+use super::flows::pairs;
 use super::keys::{Known, Level, known};
 use super::properties::{Entry, Properties};
 
@@ -32,11 +32,11 @@ pub(super) struct Notices {
 }
 
 /// Looks at every key once.
-pub(super) fn gather(properties: &Properties, names: &FlowNames) -> Notices {
+pub(super) fn gather(properties: &Properties, clusters: &[String]) -> Notices {
     let (mut not_needed, mut later) = (Vec::new(), Vec::new());
     let mut unknown = Vec::new();
     for entry in properties.effective() {
-        match best(entry, names) {
+        match best(entry, clusters) {
             Some(Known::Yes) => {}
             Some(Known::NotNeeded) => not_needed.push(origin(entry)),
             Some(Known::Later) => later.push(origin(entry)),
@@ -52,13 +52,13 @@ pub(super) fn gather(properties: &Properties, names: &FlowNames) -> Notices {
 }
 
 /// The kindest reading of a key: `source.cluster.alias` is a key at top level even where a cluster is called `source`.
-fn best(entry: &Entry, names: &FlowNames) -> Option<Known> {
+fn best(entry: &Entry, clusters: &[String]) -> Option<Known> {
     let key = entry.key.as_str();
     let mut readings = vec![known(Level::Top, key)];
-    for cluster in &names.clusters {
+    for cluster in clusters {
         readings.push(key.strip_prefix(&format!("{cluster}.")).and_then(|name| known(Level::Cluster, name)));
     }
-    for (source, target) in pairs(&names.clusters) {
+    for (source, target) in pairs(clusters) {
         let name = key.strip_prefix(&format!("{source}->{target}."));
         readings.push(name.and_then(|name| known(Level::Flow, name)));
     }

@@ -5,7 +5,7 @@
 use super::error::Fault;
 use super::flows::{pair_key, pairs};
 use super::keys::is_security;
-use super::properties::Entry;
+use super::properties::{Entry, Properties};
 use super::resolve::{Resolver, Side, not_boolean, parse_boolean, split_list};
 
 /// Values that say what this version does anyway.
@@ -80,7 +80,6 @@ pub(super) fn check(resolver: &mut Resolver<'_>) {
             resolver.fault(fault);
         }
     }
-    check_heartbeats_of_other_pairs(resolver);
     check_worker(resolver);
     for side in [Side::Source, Side::Target] {
         check_clients(resolver, side);
@@ -124,17 +123,17 @@ fn judge(entry: &Entry, passes: &Passes, sentence: &str) -> Option<Fault> {
 }
 
 /// MM2 writes heartbeats for a pair of clusters even where its flow is not enabled.
-fn check_heartbeats_of_other_pairs(resolver: &mut Resolver<'_>) {
-    let names = resolver.names();
-    for (source, target) in pairs(&names.clusters) {
-        if let Some(entry) = resolver.properties().find(&pair_key(source, target, "emit.heartbeats.enabled"))
-            && parse_boolean(&entry.value) == Some(true)
-        {
-            resolver.fault(
-                Fault::of(entry, "heartbeats are not built yet").remedy("write `false`, or remove the key"),
-            );
-        }
-    }
+pub(super) fn heartbeats_of_pairs<'a>(
+    properties: &'a Properties,
+    clusters: &'a [String],
+) -> impl Iterator<Item = Fault> + 'a {
+    pairs(clusters).filter_map(|(source, target)| {
+        let entry = properties.find(&pair_key(source, target, "emit.heartbeats.enabled"))?;
+        let is_asked_for = parse_boolean(&entry.value) == Some(true);
+        is_asked_for.then(|| {
+            Fault::of(entry, "heartbeats are not built yet").remedy("write `false`, or remove the key")
+        })
+    })
 }
 
 fn check_worker(resolver: &mut Resolver<'_>) {

@@ -248,7 +248,6 @@ fn what_is_asked_for_expressly_and_not_built_is_refused() {
         "config.providers = file",
         "topics = ${TOPICS}",
         "west->east.replication.factor = ${FACTOR}",
-        "east->west.enabled = true",
         "heartbeats.replication.enabled = maybe",
     ] {
         refused(line);
@@ -354,10 +353,19 @@ fn all_faults_come_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn what_else_is_wrong_with_several_flows_is_said_too() {
+fn every_enabled_flow_is_read_with_its_own_keys() {
+    let config =
+        config("east->west.enabled=true\neast->west.topics=pay\ntopics=a\neast.bootstrap.servers=e:1\n");
+    let read: Vec<(&str, &[String])> =
+        config.flows().iter().map(|flow| (flow.name.as_str(), flow.selection.filter().include())).collect();
+    assert_eq!(read, [("west->east", &["a".to_owned()][..]), ("east->west", &["pay".to_owned()])]);
+    assert_eq!(config.not_yet().len(), 5, "told once for all flows");
+}
+
+#[test]
+fn faults_of_several_flows_come_at_once_and_shared_ones_once() {
     let faults = faults("east->west.enabled=true\neast->west.topics=(\nthrottle=1\n");
-    assert_eq!(faults.len(), 3, "{faults:?}");
-    assert!(faults[0].contains("2 flows are enabled (`west->east`, `east->west`)"), "{faults:?}");
+    assert_eq!(faults.len(), 2, "{faults:?}");
 }
 
 #[test]

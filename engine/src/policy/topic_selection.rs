@@ -80,6 +80,11 @@ impl TopicSelection {
         self.policy.format_remote_topic(&self.source_alias, topic)
     }
 
+    /// Whether topics are called the same on both sides (heartbeats aside).
+    pub fn keeps_names(&self) -> bool {
+        self.remote_topic("t") == "t"
+    }
+
     /// The naming rules.
     pub fn policy(&self) -> &ReplicationPolicy {
         &self.policy

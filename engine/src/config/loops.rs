@@ -1,0 +1,117 @@
+//! Flows that would copy records round and round, as far as the file alone shows it.
+//!
+//! Under prefixed names MM2's rule by names ends every round (`ReplicationPolicy::is_cycle`). Where topics keep their
+//! names nothing does, so that two ways between the same clusters, and rings of more, are refused. Two names for one
+//! cluster show only when both are reached.
+
+use super::error::Fault;
+use super::flow::FlowConfig;
+use super::flows::enabling_entry;
+use super::properties::Properties;
+
+/// A fault for each shortest ring of flows under equal names.
+pub(super) fn check(properties: &Properties, flows: &[FlowConfig]) -> Vec<Fault> {
+    let flows: Vec<&FlowConfig> = flows.iter().filter(|flow| flow.selection.keeps_names()).collect();
+    let mut told: Vec<&str> = Vec::new();
+    let mut faults = Vec::new();
+    for flow in &flows {
+        if told.contains(&flow.name.as_str()) {
+            continue;
+        }
+        if let Some(ring) = ring(flow, &flows) {
+            told.extend(ring.iter().map(|flow| flow.name.as_str()));
+            faults.extend(refusal(properties, &ring));
+        }
+    }
+    faults
+}
+
+/// The shortest way from the flow's target back to its source, the flow first.
+fn ring<'f>(first: &'f FlowConfig, flows: &[&'f FlowConfig]) -> Option<Vec<&'f FlowConfig>> {
+    // Each flow that the search reached, with the place of the one before it.
+    let mut reached = vec![(first, 0)];
+    let mut at = 0;
+    while let Some(&(flow, _)) = reached.get(at) {
+        if flow.target.name == first.source.name {
+            return Some(way_to(at, &reached));
+        }
+        for next in flows.iter().filter(|next| next.source.name == flow.target.name) {
+            if !reached.iter().any(|(known, _)| known.target.name == next.target.name) {
+                reached.push((next, at));
+            }
+        }
+        at += 1;
+    }
+    None
+}
+
+fn way_to<'f>(mut at: usize, reached: &[(&'f FlowConfig, usize)]) -> Vec<&'f FlowConfig> {
+    let mut way = vec![reached[at].0];
+    while at > 0 {
+        at = reached[at].1;
+        way.push(reached[at].0);
+    }
+    way.reverse();
+    way
+}
+
+fn refusal(properties: &Properties, ring: &[&FlowConfig]) -> Option<Fault> {
+    let names: Vec<String> = ring.iter().map(|flow| format!("`{}`", flow.name)).collect();
+    let entries =
+        ring.iter().filter_map(|flow| enabling_entry(properties, &flow.source.name, &flow.target.name));
+    let last = entries.max_by_key(|entry| entry.line)?;
+    let reason = format!(
+        "{} keep the names of topics, so each record would be copied round and round without end",
+        names.join(" and ")
+    );
+    let remedy =
+        "disable one of them, or let topics be prefixed (DefaultReplicationPolicy with different aliases)";
+    Some(Fault::of(last, reason).remedy(remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::MirrorConfig;
+
+    const IDENTITY: &str = "replication.policy.class=IdentityReplicationPolicy\n";
+
+    fn faults(clusters: &[&str], flows: &[&str], more: &str) -> Vec<String> {
+        let mut text = format!("{more}clusters={}\n", clusters.join(","));
+        clusters.iter().for_each(|name| text.push_str(&format!("{name}.bootstrap.servers={name}:1\n")));
+        flows.iter().for_each(|flow| text.push_str(&format!("{flow}.enabled=true\n")));
+        match MirrorConfig::from_properties(text.as_bytes()) {
+            Ok(_) => Vec::new(),
+            Err(errors) => errors.faults().iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    #[test]
+    fn two_ways_under_equal_names_are_refused() {
+        let found = faults(&["a", "b"], &["a->b", "b->a"], IDENTITY);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("line 6: `b->a.enabled = true`: `a->b` and `b->a` keep the names"));
+        let blanked = "replication.policy.separator=\nsource.cluster.alias=\ntarget.cluster.alias=x\n";
+        assert_eq!(faults(&["a", "b"], &["a->b", "b->a"], blanked).len(), 1);
+    }
+
+    #[test]
+    fn rings_are_refused_and_named_once_each() {
+        let clusters = ["a", "b", "c", "d"];
+        let found = faults(&clusters, &["a->b", "b->c", "c->a", "c->d"], IDENTITY);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("`a->b` and `b->c` and `c->a` keep"), "{found:?}");
+        assert_eq!(faults(&clusters, &["a->b", "b->a", "c->d", "d->c"], IDENTITY).len(), 2);
+    }
+
+    #[test]
+    fn chains_trees_and_prefixed_names_pass() {
+        let clusters = ["a", "b", "c"];
+        for flows in [&["a->b", "b->c"][..], &["a->c", "b->c"], &["a->b", "a->c"], &["a->b", "b->c", "a->c"]]
+        {
+            assert_eq!(faults(&clusters, flows, IDENTITY), [""; 0], "{flows:?}");
+        }
+        assert_eq!(faults(&["a", "b"], &["a->b", "b->a"], ""), [""; 0]);
+        let one_prefixed = "b->a.replication.policy.class=IdentityReplicationPolicy\n";
+        assert_eq!(faults(&["a", "b"], &["a->b", "b->a"], one_prefixed), [""; 0]);
+    }
+}
