@@ -1,7 +1,8 @@
 //! What is needed to reach a cluster.
 
 use super::error::Fault;
-use super::resolve::{Resolver, Side};
+use super::resolve::Resolver;
+use super::settings::Side;
 use crate::io::bootstrap::{Bootstrap, BootstrapError, HostPort};
 
 /// One side of a flow.
@@ -30,7 +31,6 @@ pub(super) fn read(resolver: &mut Resolver<'_>, side: Side) -> Option<ClusterCon
         );
         return None;
     };
-    let entry = resolver.usable(entry)?;
     match Bootstrap::parse(&entry.value) {
         Ok(Bootstrap { servers, notes }) => {
             for note in notes {

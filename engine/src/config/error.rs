@@ -46,7 +46,7 @@ impl Fault {
         Self {
             key: Some(entry.key.clone()),
             line: Some(entry.line),
-            value: Some(secret::shown(&entry.key, &entry.value)),
+            value: Some(entry.shown()),
             reason: reason.into(),
             remedy: String::new(),
         }
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_fault_reads_as_one_sentence_and_hides_secrets() {
-        let entry = Entry { key: "b.sasl.jaas.config".into(), value: "pw".into(), line: 7 };
+        let entry = Entry { key: "b.sasl.jaas.config".into(), value: "pw".into(), reference: None, line: 7 };
         let fault = Fault::of(&entry, "SASL is not built yet").remedy("remove it");
         assert_eq!(
             fault.to_string(),

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::cluster::{self, ClusterConfig};
 use super::error::Fault;
 use super::properties::Entry;
-use super::resolve::{Resolver, Setting, Side, parse_integer};
+use super::resolve::{Resolver, Setting, parse_integer};
+use super::settings::Side;
 use crate::policy::{
     DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, PatternList,
     ReplicationFactor, ReplicationPolicy, Separators, TopicConfigFilter, TopicFilter, TopicSelection,
@@ -129,7 +130,6 @@ fn patterns(
     let Some(entry) = entry else {
         return Some(PatternList::compile(default).expect("the defaults are tested to compile"));
     };
-    let entry = resolver.usable(entry)?;
     let patterns: Vec<&str> = super::resolve::split_list(&entry.value).collect();
     match PatternList::compile(&patterns) {
         Ok(list) => Some(list),
@@ -152,17 +152,13 @@ fn replication_factor(resolver: &mut Resolver<'_>) -> ReplicationFactor {
 
 fn offset_storage_replication_factor(resolver: &mut Resolver<'_>) -> ReplicationFactor {
     let key = "offset.storage.replication.factor";
-    let entry = resolver.find_of_worker(key);
+    let entry = resolver.worker().get(key);
     factor(resolver, key, entry, OFFSET_STORAGE_REPLICATION_FACTOR)
 }
 
 fn factor(resolver: &mut Resolver<'_>, key: &str, entry: Option<&Entry>, default: i16) -> ReplicationFactor {
     let unwritten = ReplicationFactor { value: default, key: key.to_owned(), line: None };
     let Some(entry) = entry else { return unwritten };
-    if let Some(fault) = super::resolve::placeholder_fault(entry) {
-        resolver.fault(fault);
-        return unwritten;
-    }
     match parse_integer(&entry.value).and_then(|value| i16::try_from(value).ok()) {
         Some(value) if value == -1 || value >= 1 => {
             ReplicationFactor { value, key: entry.key.clone(), line: Some(entry.line) }
@@ -203,7 +199,7 @@ fn offsets_mode(resolver: &mut Resolver<'_>) -> OffsetsMode {
 }
 
 fn separators(resolver: &mut Resolver<'_>) -> Separators {
-    let written = resolver.find("replication.policy.separator").and_then(|entry| resolver.usable(entry));
+    let written = resolver.find("replication.policy.separator");
     // Not trimmed, as in MM2: a blank is part of it.
     let separator = written.map_or(".", |entry| entry.value.as_str());
     let is_bad = |c: &char| !c.is_ascii_alphanumeric() && !"._-".contains(*c);
@@ -225,7 +221,6 @@ enum PolicyKind {
 fn policy_kind(resolver: &mut Resolver<'_>) -> Option<PolicyKind> {
     let key = "replication.policy.class";
     let Some(entry) = resolver.find(key) else { return Some(PolicyKind::Default) };
-    let entry = resolver.usable(entry)?;
     let class = entry.value.trim();
     match class.strip_prefix(MIRROR_PACKAGE).unwrap_or(class) {
         "DefaultReplicationPolicy" => Some(PolicyKind::Default),

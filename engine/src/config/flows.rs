@@ -25,10 +25,10 @@ impl FlowNames {
         format!("{}->{}", self.source, self.target)
     }
 
-    pub(super) fn of(&self, side: super::resolve::Side) -> &str {
+    pub(super) fn of(&self, side: super::settings::Side) -> &str {
         match side {
-            super::resolve::Side::Source => &self.source,
-            super::resolve::Side::Target => &self.target,
+            super::settings::Side::Source => &self.source,
+            super::settings::Side::Target => &self.target,
         }
     }
 }

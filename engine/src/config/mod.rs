@@ -16,15 +16,18 @@ mod keys;
 mod loops;
 mod notices;
 mod properties;
+mod providers;
 mod refused;
 mod resolve;
 mod secret;
+mod settings;
 
 pub use cluster::ClusterConfig;
 pub use error::{ConfigErrors, Fault, Origin};
 pub use flow::{FlowConfig, OffsetsMode};
 pub use notices::Warning;
 pub use properties::{Entry, Properties};
+pub use providers::Surroundings;
 pub use secret::is_secret_key;
 
 /// A whole configuration: what `twinlog run` is given.
@@ -59,7 +62,16 @@ impl MirrorConfig {
     /// # Errors
     /// All faults at once, in the order of the file.
     pub fn from_properties(bytes: &[u8]) -> Result<Self, ConfigErrors> {
-        let properties = Properties::parse(bytes).map_err(ConfigErrors::new)?;
+        Self::from_properties_in(bytes, Surroundings::process())
+    }
+
+    /// The same, with config providers looking elsewhere.
+    ///
+    /// # Errors
+    /// As [`MirrorConfig::from_properties`].
+    pub fn from_properties_in(bytes: &[u8], surroundings: Surroundings<'_>) -> Result<Self, ConfigErrors> {
+        let typed = Properties::parse(bytes).map_err(ConfigErrors::new)?;
+        let (properties, spoilt) = providers::resolve(&typed, surroundings);
         let flows::Enabled { clusters, flows: enabled, mut faults } = flows::enabled(&properties);
         let mut config = Self::default();
         for names in &enabled {
@@ -83,6 +95,7 @@ impl MirrorConfig {
         config.warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
         // A key at top level is read by every flow, and told once.
         config.warnings.dedup();
+        let faults = spoilt.followed_by(faults);
         if faults.is_empty() {
             Ok(config)
         } else {

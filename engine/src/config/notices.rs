@@ -1,10 +1,10 @@
 //! What reads oddly in a file without being wrong: keys that nobody reads, keys written twice, keys not needed.
 //!
-//! One warning names all unknown keys; the nearest known name for each has its place here.
+//! A key that nobody reads gets a warning of its own, with the name or the place that was probably meant.
 
 use super::error::Origin;
-use super::flows::pairs;
-use super::keys::{Known, Level, known};
+use super::flows::{pair_key, pairs};
+use super::keys::{Level, Meaning, Reading, Use, nearest, read_at};
 use super::properties::{Entry, Properties};
 
 /// Something in the configuration that an operator should see, though it can be used.
@@ -25,44 +25,64 @@ impl std::fmt::Display for Warning {
     }
 }
 
+/// Keys that do nothing, each kind by itself.
+#[derive(Default)]
 pub(super) struct Notices {
     pub(super) warnings: Vec<Warning>,
     pub(super) not_needed: Vec<Origin>,
     pub(super) later: Vec<Origin>,
 }
 
-/// Looks at every key once.
+/// Looks at every key of a properties file once.
 pub(super) fn gather(properties: &Properties, clusters: &[String]) -> Notices {
-    let (mut not_needed, mut later) = (Vec::new(), Vec::new());
-    let mut unknown = Vec::new();
+    let mut notices = Notices { warnings: repeated(properties), ..Notices::default() };
     for entry in properties.effective() {
-        match best(entry, clusters) {
-            Some(Known::Yes) => {}
-            Some(Known::NotNeeded) => not_needed.push(origin(entry)),
-            Some(Known::Later) => later.push(origin(entry)),
-            None => unknown.push(format!("`{}` (line {})", entry.key, entry.line)),
-        }
+        notices.sort_in(entry, best(&entry.key, clusters));
     }
-    let mut warnings = repeated(properties);
-    if !unknown.is_empty() {
-        let text = format!("read by nobody, neither MM2 nor twinlog: {}", unknown.join(", "));
-        warnings.push(Warning { origin: None, text });
-    }
-    Notices { warnings, not_needed, later }
+    notices
 }
 
-/// The kindest reading of a key: `source.cluster.alias` is a key at top level even where a cluster is called `source`.
-fn best(entry: &Entry, clusters: &[String]) -> Option<Known> {
-    let key = entry.key.as_str();
-    let mut readings = vec![known(Level::Top, key)];
-    for cluster in clusters {
-        readings.push(key.strip_prefix(&format!("{cluster}.")).and_then(|name| known(Level::Cluster, name)));
+impl Notices {
+    fn sort_in(&mut self, entry: &Entry, (level, name, reading): (Level, &str, Reading)) {
+        match reading {
+            Reading::Read(Meaning { usage: Use::Honoured | Use::Refused, .. }) => {}
+            Reading::Read(Meaning { usage: Use::NotNeeded, .. }) => self.not_needed.push(origin(entry)),
+            Reading::Read(Meaning { usage: Use::Later, .. }) => self.later.push(origin(entry)),
+            Reading::Dropped(where_else) => self.warn(entry, format!("has no effect here: {where_else}")),
+            Reading::Unknown => self.warn(entry, unknown(&entry.key, level, name)),
+        }
     }
-    for (source, target) in pairs(clusters) {
-        let name = key.strip_prefix(&format!("{source}->{target}."));
-        readings.push(name.and_then(|name| known(Level::Flow, name)));
+
+    fn warn(&mut self, entry: &Entry, text: String) {
+        self.warnings.push(Warning { origin: Some(origin(entry)), text });
     }
-    readings.into_iter().flatten().max_by_key(|&known| known == Known::Yes)
+}
+
+fn unknown(key: &str, level: Level, name: &str) -> String {
+    let prefix = &key[..key.len() - name.len()];
+    match nearest(level, name) {
+        Some(known) => format!("read by nobody, neither MM2 nor twinlog: is `{prefix}{known}` meant?"),
+        None if level == Level::Top && key.contains("->") => {
+            "read by nobody: it names a cluster that `clusters` does not list".to_owned()
+        }
+        None => "read by nobody, neither MM2 nor twinlog".to_owned(),
+    }
+}
+
+/// The kindest reading of a key, its level and its name there: `source.cluster.alias` is a key at top level even where a
+/// cluster is called `source`. Of two that are equally kind the one with the longer prefix.
+fn best<'k>(key: &'k str, clusters: &[String]) -> (Level, &'k str, Reading) {
+    let mut best = (Level::Top, key, read_at(Level::Top, key));
+    let of_clusters = clusters.iter().map(|cluster| (Level::Cluster, format!("{cluster}.")));
+    let of_pairs = pairs(clusters).map(|(source, target)| (Level::Flow, pair_key(source, target, "")));
+    for (level, prefix) in of_clusters.chain(of_pairs) {
+        let Some(name) = key.strip_prefix(prefix.as_str()) else { continue };
+        let reading = read_at(level, name);
+        if reading.kindness() >= best.2.kindness() {
+            best = (level, name, reading);
+        }
+    }
+    best
 }
 
 /// Keys written more than once: the last one counts.

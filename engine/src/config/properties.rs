@@ -20,15 +20,25 @@ use super::secret;
 pub struct Entry {
     /// The key, escapes resolved.
     pub key: String,
-    /// The value as Java would hand it out: escapes resolved, blanks at its end kept.
+    /// The value as Java would hand it out: escapes resolved, blanks at its end kept, what config providers give put in.
     pub value: String,
+    /// Its text before config providers were asked, if they were: this is what may be shown.
+    pub reference: Option<String>,
     /// Line of the file in which the key begins, from 1.
     pub line: usize,
 }
 
 impl std::fmt::Debug for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {} = {:?}", self.line, self.key, secret::shown(&self.key, &self.value))
+        write!(f, "{}: {} = {:?}", self.line, self.key, self.shown())
+    }
+}
+
+impl Entry {
+    /// What a message may show of the value: a reference to a provider as typed, masked where it is a secret.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        secret::shown(&self.key, self.reference.as_ref().unwrap_or(&self.value))
     }
 }
 
@@ -50,7 +60,9 @@ impl Properties {
         let mut faults = Vec::new();
         for logical in logical_lines(&text) {
             match split_entry(&logical.text) {
-                Ok((key, value)) => properties.push(Entry { key, value, line: logical.line }),
+                Ok((key, value)) => {
+                    properties.push(Entry { key, value, reference: None, line: logical.line });
+                }
                 Err(BadEscape(found)) => faults.push(
                     Fault::new("`\\u` must be followed by four hexadecimal digits")
                         .at_line(logical.line)
@@ -75,6 +87,17 @@ impl Properties {
     /// The entries that count: for a repeated key only the last one, at its place.
     pub fn effective(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().enumerate().filter(|(index, e)| self.last[&e.key] == *index).map(|(_, e)| e)
+    }
+
+    /// The same entries, each with the value that `change` gives for it, if it gives one.
+    pub(super) fn map(&self, mut change: impl FnMut(&Entry) -> Option<String>) -> Self {
+        let mut entries = self.entries.clone();
+        for entry in &mut entries {
+            if let Some(value) = change(entry) {
+                entry.reference = Some(std::mem::replace(&mut entry.value, value));
+            }
+        }
+        Self { entries, last: self.last.clone() }
     }
 
     fn push(&mut self, entry: Entry) {

@@ -2,11 +2,14 @@
 //!
 //! A key whose value says what happens anyway passes. What is built later loses its line here.
 
+use std::collections::BTreeMap;
+
 use super::error::Fault;
 use super::flows::{pair_key, pairs};
-use super::keys::is_security;
+use super::keys::{Role, Scope, is_security};
 use super::properties::{Entry, Properties};
-use super::resolve::{Resolver, Side, not_boolean, parse_boolean, split_list};
+use super::resolve::{Resolver, not_boolean, parse_boolean, split_list};
+use super::settings::{Settings, Side};
 
 /// Values that say what this version does anyway.
 enum Passes {
@@ -22,8 +25,8 @@ enum Passes {
     Nothing,
 }
 
-/// A key at flow or top level, what passes, and what to say of anything else.
-type Rule = (&'static str, Passes, &'static str);
+/// Who defines a key, the key, what passes, and what to say of anything else.
+type Rule = (Scope, &'static str, Passes, &'static str);
 
 const MIRROR: &str = "org.apache.kafka.connect.mirror.";
 const CONVERTERS: &str = "org.apache.kafka.connect.converters.";
@@ -33,56 +36,106 @@ const BYTES_ONLY: &str = "records are copied as they are, never converted";
 const ADMIN: Passes = Passes::Class("org.apache.kafka.clients.admin.", "ForwardingAdmin");
 
 const RULES: &[Rule] = &[
-    ("emit.heartbeats.enabled", Passes::False, "heartbeats are not built yet"),
-    ("emit.checkpoints.enabled", Passes::False, "checkpoints are not built yet"),
-    ("emit.offset-syncs.enabled", Passes::False, "offset syncs are not built yet"),
-    ("offset-syncs.topic.location", Passes::Words(&["source"]), "offset syncs are not built yet"),
-    ("sync.group.offsets.enabled", Passes::False, "syncing group offsets is not built yet"),
-    ("sync.group.offsets.rewind", Passes::False, "syncing group offsets is not built yet"),
-    ("sync.topic.acls.enabled", Passes::False, "syncing ACLs is not built yet"),
-    ("sync.topic.acls.remove", Passes::False, "syncing ACLs is not built yet"),
+    (Scope::Connector, "emit.heartbeats.enabled", Passes::False, "heartbeats are not built yet"),
+    (Scope::Connector, "emit.checkpoints.enabled", Passes::False, "checkpoints are not built yet"),
+    (Scope::Connector, "emit.offset-syncs.enabled", Passes::False, "offset syncs are not built yet"),
     (
+        Scope::Connector,
+        "offset-syncs.topic.location",
+        Passes::Words(&["source"]),
+        "offset syncs are not built yet",
+    ),
+    (Scope::Connector, "sync.group.offsets.enabled", Passes::False, "syncing group offsets is not built yet"),
+    (Scope::Connector, "sync.group.offsets.rewind", Passes::False, "syncing group offsets is not built yet"),
+    (Scope::Connector, "sync.topic.acls.enabled", Passes::False, "syncing ACLs is not built yet"),
+    (Scope::Connector, "sync.topic.acls.remove", Passes::False, "syncing ACLs is not built yet"),
+    (
+        Scope::Connector,
         "sync.topic.configs.enabled",
         Passes::False,
         "syncing topic configs while running is not built yet (they are copied when a topic is created)",
     ),
-    ("topic.filter.class", Passes::Class(MIRROR, "DefaultTopicFilter"), OWN_CLASS),
-    ("group.filter.class", Passes::Class(MIRROR, "DefaultGroupFilter"), OWN_CLASS),
-    ("config.property.filter.class", Passes::Class(MIRROR, "DefaultConfigPropertyFilter"), OWN_CLASS),
-    ("forwarding.admin.class", ADMIN, OWN_CLASS),
-    ("key.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
-    ("value.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
-    ("header.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
-    ("transforms", Passes::Empty, "transforms are not supported: records are copied as they are"),
-    ("predicates", Passes::Empty, "predicates are not supported: records are copied as they are"),
-    ("errors.tolerance", Passes::Words(&["none"]), "a record is never skipped in silence"),
-    ("exactly.once.support", Passes::Words(&["requested"]), TRANSACTIONS),
-    ("config.providers", Passes::Empty, "config providers are not built yet"),
-    ("exactly.once", Passes::Words(&["on"]), "running without exactly once is not built yet"),
-    ("offsets.identical.topics", Passes::Empty, "equal offsets are not built yet"),
-    ("on.loss", Passes::Words(&["hold"]), "going on after a loss is not built yet: the partition is held"),
-    ("on.target.loss", Passes::Words(&["hold"]), "this is not built yet: the partition is held"),
-    ("compression.type", Passes::Words(&["keep"]), "compressing anew is not built yet"),
-    ("throttle", Passes::Nothing, "throttling is not built yet"),
-    ("memory.max", Passes::Nothing, "a limit of one's own for memory is not built yet"),
-    ("loops.allow", Passes::False, "this is not built yet"),
+    (Scope::Connector, "topic.filter.class", Passes::Class(MIRROR, "DefaultTopicFilter"), OWN_CLASS),
+    (Scope::Connector, "group.filter.class", Passes::Class(MIRROR, "DefaultGroupFilter"), OWN_CLASS),
+    (
+        Scope::Connector,
+        "config.property.filter.class",
+        Passes::Class(MIRROR, "DefaultConfigPropertyFilter"),
+        OWN_CLASS,
+    ),
+    (Scope::Connector, "forwarding.admin.class", ADMIN, OWN_CLASS),
+    (Scope::Connector, "key.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
+    (Scope::Connector, "value.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
+    (Scope::Connector, "header.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
+    (
+        Scope::Connector,
+        "transforms",
+        Passes::Empty,
+        "transforms are not supported: records are copied as they are",
+    ),
+    (
+        Scope::Connector,
+        "predicates",
+        Passes::Empty,
+        "predicates are not supported: records are copied as they are",
+    ),
+    (Scope::Connector, "errors.tolerance", Passes::Words(&["none"]), "a record is never skipped in silence"),
+    (Scope::Connector, "exactly.once.support", Passes::Words(&["requested"]), TRANSACTIONS),
+    (
+        Scope::Connector,
+        "exactly.once",
+        Passes::Words(&["on"]),
+        "running without exactly once is not built yet",
+    ),
+    (Scope::Connector, "offsets.identical.topics", Passes::Empty, "equal offsets are not built yet"),
+    (
+        Scope::Connector,
+        "on.loss",
+        Passes::Words(&["hold"]),
+        "going on after a loss is not built yet: the partition is held",
+    ),
+    (
+        Scope::Connector,
+        "on.target.loss",
+        Passes::Words(&["hold"]),
+        "this is not built yet: the partition is held",
+    ),
+    (Scope::Connector, "compression.type", Passes::Words(&["keep"]), "compressing anew is not built yet"),
+    (Scope::Connector, "throttle", Passes::Nothing, "throttling is not built yet"),
+    (Scope::Process, "memory.max", Passes::Nothing, "a limit of one's own for memory is not built yet"),
+    (Scope::Connector, "loops.allow", Passes::False, "this is not built yet"),
+    (Scope::Worker, "exactly.once.source.support", Passes::Words(&["disabled", "preparing"]), TRANSACTIONS),
+    (CONSUMER, "isolation.level", Passes::Words(&["read_uncommitted"]), COMMITTED),
+    (CONSUMER, "auto.offset.reset", Passes::Words(&["earliest"]), START),
 ];
 
+const CONSUMER: Scope = Scope::Client(Role::Consumer);
+const COMMITTED: &str = "reading committed records only is not built yet";
+const START: &str = "starting anywhere but at the beginning is not built yet";
 const TRANSACTIONS: &str = "transactions around mirrored records are not built yet; every record is copied exactly \
                             once without them";
 
+/// What is said of a value of this key that does not pass; none for a key that has no rule.
+pub(super) fn sentence(scope: Scope, name: &str) -> Option<&'static str> {
+    RULES.iter().find(|rule| rule.0 == scope && rule.1 == name).map(|rule| rule.3)
+}
+
 /// Adds a fault for everything that is asked for and not done.
 pub(super) fn check(resolver: &mut Resolver<'_>) {
-    for rule in RULES {
-        if let Some(entry) = resolver.find(rule.0)
-            && let Some(fault) = judge(entry, &rule.1, rule.2)
-        {
+    let reader = resolver.connectors().of_client(Side::Source, Role::Consumer);
+    for (scope, name, passes, sentence) in RULES {
+        let entry = match scope {
+            Scope::Connector => resolver.find(name),
+            Scope::Process => resolver.properties().find(name),
+            Scope::Worker => resolver.worker().get(name),
+            Scope::Client(_) => reader.get(name),
+        };
+        if let Some(fault) = entry.and_then(|entry| judge(entry, passes, sentence)) {
             resolver.fault(fault);
         }
     }
-    check_worker(resolver);
-    for side in [Side::Source, Side::Target] {
-        check_clients(resolver, side);
+    for side in Side::ALL {
+        check_side(resolver, side);
     }
 }
 
@@ -136,47 +189,24 @@ pub(super) fn heartbeats_of_pairs<'a>(
     })
 }
 
-fn check_worker(resolver: &mut Resolver<'_>) {
-    let Some(entry) = resolver.find_of_worker("exactly.once.source.support") else { return };
-    if let Some(fault) = judge(entry, &Passes::Words(&["disabled", "preparing"]), TRANSACTIONS) {
-        resolver.fault(fault);
-    }
-}
-
-/// Client settings of one side: security of any kind, and for the source where and what its reader reads.
-fn check_clients(resolver: &mut Resolver<'_>, side: Side) {
+/// Security of any kind, in whichever of a side's clients.
+fn check_side(resolver: &mut Resolver<'_>, side: Side) {
     let protocol = resolver.find_of_cluster(side, "security.protocol");
-    let of_flow = resolver.properties().find(&resolver.names().key("security.protocol"));
-    for fault in [protocol, of_flow].into_iter().flatten().filter_map(judge_protocol) {
-        resolver.fault(fault);
+    let mut clients: Vec<Settings<'_>> =
+        Role::ALL.into_iter().map(|role| resolver.connectors().of_client(side, role)).collect();
+    if side == Side::Target {
+        clients.push(resolver.connectors().of_data_producer(resolver.worker()));
     }
-    let mut security: Vec<&Entry> = Vec::new();
-    for entry in resolver.properties().effective() {
-        let (role, name) = client_setting(resolver, side, entry);
-        let of_reader = side == Side::Source && !matches!(role, Some("producer" | "admin"));
-        let fault = match name {
-            "isolation.level" if of_reader => judge(
-                entry,
-                &Passes::Words(&["read_uncommitted"]),
-                "reading committed records only is not built yet",
-            ),
-            "auto.offset.reset" if of_reader => judge(
-                entry,
-                &Passes::Words(&["earliest"]),
-                "starting anywhere but at the beginning is not built yet",
-            ),
-            "forwarding.admin.class" => judge(entry, &ADMIN, OWN_CLASS),
-            "security.protocol" if role.is_some() => judge_protocol(entry),
-            _ => {
-                security.extend(is_security(name).then_some(entry));
-                None
-            }
-        };
-        if let Some(fault) = fault {
-            resolver.fault(fault);
-        }
-    }
-    check_security(resolver, protocol, &security);
+    let protocols = clients.iter().filter_map(|client| client.get("security.protocol"));
+    let of_flow = resolver.find("security.protocol");
+    let faults: Vec<Fault> = protocols.chain(protocol).chain(of_flow).filter_map(judge_protocol).collect();
+    let admin = resolver.find_of_cluster(side, "forwarding.admin.class");
+    let admin = admin.and_then(|entry| judge(entry, &ADMIN, OWN_CLASS));
+    faults.into_iter().chain(admin).for_each(|fault| resolver.fault(fault));
+    let of_clients = clients.iter().flat_map(Settings::iter).chain(resolver.connectors().iter());
+    let security = of_clients.filter(|(name, _)| is_security(name)).map(|(_, entry)| entry);
+    let security: BTreeMap<usize, &Entry> = security.map(|entry| (entry.line, entry)).collect();
+    check_security(resolver, protocol, &security.into_values().collect::<Vec<_>>());
 }
 
 /// One fault or warning for all TLS and SASL settings of a side, however many there are.
@@ -209,23 +239,4 @@ fn judge_protocol(entry: &Entry) -> Option<Fault> {
         ),
         _ => Some(Fault::of(entry, "not a security protocol").remedy("write `PLAINTEXT`")),
     }
-}
-
-/// The client role and bare name of a setting that reaches clients of `side`, whichever of the many ways it was
-/// written in. Keys of anything else keep their prefix, so that no name of a setting comes out.
-fn client_setting<'e>(resolver: &Resolver<'_>, side: Side, entry: &'e Entry) -> (Option<&'e str>, &'e str) {
-    let names = resolver.names();
-    let key = entry.key.as_str();
-    let prefixes = [
-        names.key(&format!("{}cluster.", side.prefix())),
-        names.key(side.prefix()),
-        names.key(""),
-        format!("{}.", names.of(side)),
-    ];
-    let rest = prefixes.iter().find_map(|prefix| key.strip_prefix(prefix.as_str())).unwrap_or(key);
-    let (role, name) = match rest.split_once('.') {
-        Some((role @ ("consumer" | "producer" | "admin"), name)) => (Some(role), name),
-        _ => (None, rest),
-    };
-    (role, name.strip_prefix("override.").unwrap_or(name))
 }

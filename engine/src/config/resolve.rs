@@ -1,14 +1,7 @@
-//! Finds the value that counts for a flow, checks its type, and gathers faults on the way.
-//!
-//! Precedence, as MM2's dedicated mode has it for what one flow needs:
-//! - connector keys: `a->b.key`, then `key`;
-//! - keys of a cluster: `a->b.source.cluster.key` (or `target.cluster.`), then `a.key`, then `key`;
-//! - worker keys (`offset.storage.…`): `key`, then `b.key`; a flow's own are not read.
-//!
-//! The whole merge (client prefixes, `${…}` providers, `--clusters`) has its place here.
+//! Reads settings as types, and gathers faults on the way.
 //!
 //! # References
-//! `MirrorMakerConfig`, `ConfigDef#parseType`.
+//! `ConfigDef#parseType`.
 
 use std::time::Duration;
 
@@ -16,34 +9,10 @@ use super::error::{Fault, Origin};
 use super::flows::FlowNames;
 use super::notices::Warning;
 use super::properties::{Entry, Properties};
+use super::settings::{Settings, Side};
 
 /// Ten years: long enough for never, and no sum of times with it can overflow.
 const INTERVAL_SECONDS_MAX: u64 = 10 * 365 * 24 * 3600;
-
-/// Which cluster of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    Source,
-    Target,
-}
-
-impl Side {
-    /// The connector key that overrides the alias in names.
-    pub(super) fn alias_key(self) -> &'static str {
-        match self {
-            Self::Source => "source.cluster.alias",
-            Self::Target => "target.cluster.alias",
-        }
-    }
-
-    /// How MM2 prefixes settings of this cluster inside a connector.
-    pub(super) fn prefix(self) -> &'static str {
-        match self {
-            Self::Source => "source.",
-            Self::Target => "target.",
-        }
-    }
-}
 
 /// A value together with where it was written; no origin for a default.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,13 +25,17 @@ pub(super) struct Setting<T> {
 pub(super) struct Resolver<'p> {
     properties: &'p Properties,
     names: &'p FlowNames,
+    connectors: Settings<'p>,
+    worker: Settings<'p>,
     faults: Vec<Fault>,
     warnings: Vec<Warning>,
 }
 
 impl<'p> Resolver<'p> {
     pub(super) fn new(properties: &'p Properties, names: &'p FlowNames) -> Self {
-        Self { properties, names, faults: Vec::new(), warnings: Vec::new() }
+        let connectors = Settings::of_connectors(properties, names);
+        let worker = Settings::of_worker(properties, names);
+        Self { properties, names, connectors, worker, faults: Vec::new(), warnings: Vec::new() }
     }
 
     pub(super) fn finish(self) -> (Vec<Fault>, Vec<Warning>) {
@@ -86,34 +59,35 @@ impl<'p> Resolver<'p> {
         self.warnings.push(Warning { origin, text: text.into() });
     }
 
+    /// What the connectors of the flow get.
+    pub(super) fn connectors(&self) -> &Settings<'p> {
+        &self.connectors
+    }
+
+    /// What the worker beside the target gets.
+    pub(super) fn worker(&self) -> &Settings<'p> {
+        &self.worker
+    }
+
     /// The entry that counts for a connector key.
     pub(super) fn find(&self, key: &str) -> Option<&'p Entry> {
-        self.properties.find(&self.names.key(key)).or_else(|| self.properties.find(key))
+        self.connectors.get(key)
     }
 
     /// The entry that counts for a key of a cluster.
     pub(super) fn find_of_cluster(&self, side: Side, key: &str) -> Option<&'p Entry> {
-        let properties = self.properties;
-        properties
-            .find(&self.names.key(&format!("{}cluster.{key}", side.prefix())))
-            .or_else(|| properties.find(&format!("{}.{key}", self.names.of(side))))
-            .or_else(|| properties.find(key))
-    }
-
-    /// The entry that counts for a key of the Connect worker that MM2 would run beside the target.
-    pub(super) fn find_of_worker(&self, key: &str) -> Option<&'p Entry> {
-        self.properties.find(key).or_else(|| self.properties.find(&format!("{}.{key}", self.names.target)))
+        self.connectors.get(&format!("{}cluster.{key}", side.prefix()))
     }
 
     /// A string with blanks at both ends gone; none when nobody wrote it.
     pub(super) fn string(&mut self, key: &str) -> Option<Setting<String>> {
-        let entry = self.usable(self.find(key)?)?;
+        let entry = self.find(key)?;
         Some(written(entry, entry.value.trim().to_owned()))
     }
 
     /// `true` or `false` in any case. A fault for anything else, and the default instead.
     pub(super) fn boolean(&mut self, key: &str, default: bool) -> Setting<bool> {
-        let Some(entry) = self.find(key).and_then(|entry| self.usable(entry)) else {
+        let Some(entry) = self.find(key) else {
             return Setting { value: default, origin: None };
         };
         match parse_boolean(&entry.value) {
@@ -128,7 +102,7 @@ impl<'p> Resolver<'p> {
     /// An interval in seconds; none when negative, which in MM2 means never. Zero is a fault.
     pub(super) fn seconds(&mut self, key: &str, default: u64) -> Option<Duration> {
         let default = Some(Duration::from_secs(default));
-        let Some(entry) = self.find(key).and_then(|entry| self.usable(entry)) else { return default };
+        let Some(entry) = self.find(key) else { return default };
         match parse_integer(&entry.value) {
             Some(0) => {
                 self.fault(Fault::of(entry, "an interval of 0 would never pause").remedy("write 1 or more"));
@@ -141,17 +115,6 @@ impl<'p> Resolver<'p> {
                 self.fault(Fault::of(entry, "not a whole number of seconds").remedy("write digits only"));
                 default
             }
-        }
-    }
-
-    /// Keeps entries away whose value still holds a `${…}`: such a value is never what was meant.
-    pub(super) fn usable(&mut self, entry: &'p Entry) -> Option<&'p Entry> {
-        match placeholder_fault(entry) {
-            Some(fault) => {
-                self.fault(fault);
-                None
-            }
-            None => Some(entry),
         }
     }
 }
@@ -187,17 +150,6 @@ pub(super) fn split_list(value: &str) -> impl Iterator<Item = &str> {
     value.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// A fault when a template was not filled in or a config provider would have to resolve the value.
-pub(super) fn placeholder_fault(entry: &Entry) -> Option<Fault> {
-    let start = entry.value.find("${")?;
-    let inside = &entry.value[start..start + entry.value[start..].find('}')?];
-    Some(if inside.contains(':') {
-        Fault::of(entry, "config providers are not built yet").remedy("write the value itself")
-    } else {
-        Fault::of(entry, "a placeholder was left in").remedy("fill in the value")
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,16 +167,5 @@ mod tests {
         let items: Vec<&str> = split_list(" a , b{1,2} ,, c,").collect();
         assert_eq!(items, ["a", "b{1", "2}", "c"]);
         assert_eq!(split_list("  ").count(), 0);
-    }
-
-    #[test]
-    fn placeholders_are_found_and_a_lone_dollar_is_text() {
-        let fault = |value: &str| {
-            placeholder_fault(&Entry { key: "topics".into(), value: value.into(), line: 1 }).map(|f| f.reason)
-        };
-        assert_eq!(fault("${TOPICS}").unwrap(), "a placeholder was left in");
-        assert_eq!(fault("x-${file:/etc/x:y}").unwrap(), "config providers are not built yet");
-        assert_eq!(fault("orders$"), None);
-        assert_eq!(fault("$ConnectionString ${"), None);
     }
 }

@@ -121,7 +121,7 @@ fn a_cluster_called_source_makes_its_alias_key_one_at_top_level() {
     let config = MirrorConfig::from_properties(text.as_bytes()).unwrap();
     assert_eq!(config.flows()[0].selection.remote_topic("orders"), "orders");
     let warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
-    assert_eq!(warnings, ["read by nobody, neither MM2 nor twinlog: `hosted.cluster.alias` (line 7)"]);
+    assert_eq!(warnings, ["line 7: `hosted.cluster.alias`: read by nobody, neither MM2 nor twinlog"]);
 }
 
 #[test]
@@ -217,9 +217,7 @@ fn what_is_asked_for_expressly_and_not_built_is_refused() {
         "ssl.truststore.location = /x.jks",
         "east.admin.ssl.truststore.location = /x.jks",
         "west.consumer.isolation.level = read_committed",
-        "consumer.isolation.level = read_committed",
         "west->east.consumer.isolation.level = read_committed",
-        "west->east.consumer.override.isolation.level = read_committed",
         "west->east.source.consumer.isolation.level = read_committed",
         "west.consumer.auto.offset.reset = latest",
         "exactly.once.source.support = enabled",
@@ -245,8 +243,8 @@ fn what_is_asked_for_expressly_and_not_built_is_refused() {
         "east.forwarding.admin.class = X",
         "value.converter = org.apache.kafka.connect.json.JsonConverter",
         "offset-syncs.topic.location = target",
-        "config.providers = file",
         "topics = ${TOPICS}",
+        "topics = ${file:/nowhere:topics}",
         "west->east.replication.factor = ${FACTOR}",
         "heartbeats.replication.enabled = maybe",
     ] {
@@ -380,17 +378,33 @@ fn aliases_must_fit_into_names_of_topics_unless_names_stay() {
 }
 
 #[test]
-fn unknown_keys_make_one_warning_and_repeated_keys_one_each() {
+fn keys_that_nobody_reads_say_what_was_meant_and_repeated_keys_which_counts() {
     let config = config("task.max=2\ntopics=a\nwest->east.enable=true\nnorth->east.topics=b\ntopics=c\n");
     let warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
         [
-            "read by nobody, neither MM2 nor twinlog: `task.max` (line 5), `west->east.enable` (line 7), \
-             `north->east.topics` (line 8)",
+            "line 5: `task.max`: read by nobody, neither MM2 nor twinlog: is `tasks.max` meant?",
+            "line 7: `west->east.enable`: read by nobody, neither MM2 nor twinlog: is `west->east.enabled` meant?",
+            "line 8: `north->east.topics`: read by nobody: it names a cluster that `clusters` does not list",
             "line 9: `topics`: written 2 times (lines 6, 9); the last one counts",
         ]
     );
+}
+
+#[test]
+fn known_keys_where_nobody_reads_them_say_where_they_would_be() {
+    for (line, place) in [
+        ("consumer.isolation.level = read_committed", "write them for a cluster"),
+        ("west->east.consumer.override.isolation.level = read_committed", "`A->B.producer.override.…`"),
+        ("west.topics = a", "without the cluster"),
+        ("group.id = mirror", "with the cluster's name before it"),
+        ("west.max.request.size = 1", "reaches no client"),
+    ] {
+        let config = config(line);
+        let [warning] = config.warnings() else { panic!("{line}: {:?}", config.warnings()) };
+        assert!(warning.text.starts_with("has no effect here") && warning.text.contains(place), "{warning}");
+    }
 }
 
 #[test]

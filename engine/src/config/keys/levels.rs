@@ -1,0 +1,283 @@
+//! At which level a key is read, and what to say of one that stands where nobody reads it.
+//!
+//! # References
+//! `MirrorMakerConfig`: `connectorBaseConfig`, `workerConfig`, `clientConfig`; `MirrorConnectorConfig` for the prefixes
+//! of clients; `Worker#producerConfigs` for overrides.
+
+use super::{Meaning, Role, Scope, Use, definition, is_client_base, meaning};
+
+/// Where a key stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::config) enum Level {
+    /// No prefix.
+    Top,
+    /// `a.`
+    Cluster,
+    /// `a->b.`, or a connector's own configuration.
+    Flow,
+}
+
+/// What becomes of a key at its level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::config) enum Reading {
+    /// Somebody reads it.
+    Read(Meaning),
+    /// A known key where nobody reads it: where it would be.
+    Dropped(&'static str),
+    /// Nobody knows it.
+    Unknown,
+}
+
+impl Reading {
+    /// Of two readings of one key the one with the higher number is meant.
+    pub(in crate::config) fn kindness(&self) -> u8 {
+        match self {
+            Self::Read(Meaning { usage: Use::Honoured | Use::Refused, .. }) => 3,
+            Self::Read(_) => 2,
+            Self::Dropped(_) => 1,
+            Self::Unknown => 0,
+        }
+    }
+}
+
+const IN_A_CLUSTER: &str = "read only for a cluster: write `A.` with the cluster's name before it";
+const IN_A_FLOW: &str =
+    "read only at top level or for a flow: write it without the cluster, or with `A->B.` before it";
+const AT_TOP: &str = "read only at top level";
+const OF_A_CLIENT: &str = "reaches no client: write `A.consumer.`, `A.producer.` or `A.admin.` before it";
+const CLIENT_AT_TOP: &str =
+    "client settings are not read at top level: write them for a cluster (`A.producer.…`) or a flow";
+const OVERRIDE: &str = "overrides are read only as `A->B.producer.override.…`";
+
+/// Prefixes of what a plugin of Connect reads for itself.
+const PLUGINS: [&str; 3] = ["predicates.", "topic.creation.", "transforms."];
+/// Prefixes of worker keys that are read at top level too.
+const WORKER_AT_TOP: [&str; 8] = [
+    "offset.storage",
+    "config.storage",
+    "status.storage",
+    "key.converter",
+    "value.converter",
+    "header.converter",
+    "task",
+    "worker",
+];
+/// Prefixes under which a worker's plugins have settings of their own.
+const WORKER_FAMILIES: [&str; 6] = [
+    "config.storage.",
+    "header.converter.",
+    "key.converter.",
+    "offset.storage.",
+    "status.storage.",
+    "value.converter.",
+];
+
+/// Whether MM2 hands `name` from the top level to the connectors of every pair.
+pub(in crate::config) fn is_read_at_top(name: &str) -> bool {
+    definition(Scope::Connector, name).is_some()
+        || name.starts_with("config.providers")
+        || name.starts_with("replication.policy")
+}
+
+/// What becomes of `name`, without the prefix of its level.
+pub(in crate::config) fn read_at(level: Level, name: &str) -> Reading {
+    match level {
+        Level::Top => at_top(name),
+        Level::Cluster => of_a_cluster(name),
+        Level::Flow => of_a_flow(name),
+    }
+}
+
+fn read(scope: Scope, name: &str) -> Option<Reading> {
+    definition(scope, name).map(|_| Reading::Read(meaning(scope, name)))
+}
+
+fn not_needed(note: &'static str) -> Reading {
+    Reading::Read(Meaning { usage: Use::NotNeeded, note })
+}
+
+fn at_top(name: &str) -> Reading {
+    if let Some(reading) = read(Scope::Process, name).or_else(|| read(Scope::Connector, name)) {
+        return reading;
+    }
+    if name.starts_with("config.providers.") || name == "bootstrap.servers" {
+        return Reading::Read(meaning(Scope::Process, name));
+    }
+    if name.starts_with("listeners.https.") {
+        return not_needed("there is no internal REST server");
+    }
+    let is_of_worker = definition(Scope::Worker, name).is_some();
+    if is_of_worker && (name == "exactly.once.source.support" || starts_with_any(name, &WORKER_AT_TOP)) {
+        return Reading::Read(meaning(Scope::Worker, name));
+    }
+    if starts_with_any(name, &WORKER_FAMILIES) || starts_with_any(name, &PLUGINS) {
+        return not_needed("there is no Connect worker");
+    }
+    if is_of_worker {
+        Reading::Dropped(IN_A_CLUSTER)
+    } else if Role::strip(name).is_some() {
+        Reading::Dropped(CLIENT_AT_TOP)
+    } else {
+        Reading::Unknown
+    }
+}
+
+fn of_a_cluster(name: &str) -> Reading {
+    if is_client_base(name) || name == "forwarding.admin.class" {
+        return Reading::Read(meaning(Scope::Connector, name));
+    }
+    if let Some(reading) = read(Scope::Worker, name) {
+        return reading;
+    }
+    if starts_with_any(name, &WORKER_FAMILIES) {
+        return not_needed("there is no Connect worker");
+    }
+    if let Some((role, name)) = Role::strip(name) {
+        return of_a_client(role, name);
+    }
+    if definition(Scope::Connector, name).is_some() {
+        Reading::Dropped(IN_A_FLOW)
+    } else if definition(Scope::Process, name).is_some() {
+        Reading::Dropped(AT_TOP)
+    } else if Role::ALL.into_iter().any(|role| definition(Scope::Client(role), name).is_some()) {
+        Reading::Dropped(OF_A_CLIENT)
+    } else {
+        Reading::Unknown
+    }
+}
+
+fn of_a_client(role: Role, name: &str) -> Reading {
+    if name.starts_with("override.") {
+        return Reading::Dropped(OVERRIDE);
+    }
+    if is_client_base(name) {
+        return Reading::Read(meaning(Scope::Connector, name));
+    }
+    read(Scope::Client(role), name).unwrap_or(Reading::Unknown)
+}
+
+fn of_a_flow(name: &str) -> Reading {
+    if let Some(reading) = read(Scope::Connector, name) {
+        return reading;
+    }
+    if let Some(name) = name.strip_prefix("producer.override.") {
+        return of_a_client(Role::Producer, name);
+    }
+    if let Some((role, name)) = Role::strip(name) {
+        return of_a_client(role, name);
+    }
+    if starts_with_any(name, &PLUGINS) || starts_with_any(name, &WORKER_FAMILIES) {
+        return not_needed("there is no Connect worker");
+    }
+    if let Some(of_side) = name.strip_prefix("source.").or_else(|| name.strip_prefix("target.")) {
+        return of_a_side(of_side);
+    }
+    if definition(Scope::Worker, name).is_some() {
+        Reading::Dropped(IN_A_CLUSTER)
+    } else if definition(Scope::Process, name).is_some() {
+        Reading::Dropped(AT_TOP)
+    } else {
+        Reading::Unknown
+    }
+}
+
+/// `source.cluster.x` reaches every client of that side if it is one of the few that all need; `source.consumer.x` one.
+fn of_a_side(name: &str) -> Reading {
+    let Some(name) = name.strip_prefix("cluster.") else {
+        return Role::strip(name).map_or(Reading::Unknown, |(role, name)| of_a_client(role, name));
+    };
+    if is_client_base(name) {
+        return Reading::Read(meaning(Scope::Connector, name));
+    }
+    let is_of_a_client =
+        |name| Role::ALL.into_iter().any(|role| definition(Scope::Client(role), name).is_some());
+    if is_of_a_client(name) || definition(Scope::Worker, name).is_some() {
+        Reading::Dropped(
+            "reaches no client: write `source.consumer.`, `target.producer.` and the like before it",
+        )
+    } else if Role::strip(name).is_some() {
+        Reading::Dropped("reaches no client: leave out `cluster.`")
+    } else {
+        Reading::Unknown
+    }
+}
+
+fn starts_with_any(name: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(level: Level, name: &str) -> Option<Use> {
+        match read_at(level, name) {
+            Reading::Read(Meaning { usage, .. }) => Some(usage),
+            Reading::Dropped(_) | Reading::Unknown => None,
+        }
+    }
+
+    #[test]
+    fn keys_are_known_only_where_they_are_read() {
+        assert_eq!(usage(Level::Top, "topics"), Some(Use::Honoured));
+        assert_eq!(usage(Level::Flow, "topics"), Some(Use::Honoured));
+        assert_eq!(read_at(Level::Cluster, "topics"), Reading::Dropped(IN_A_FLOW));
+        assert_eq!(usage(Level::Top, "clusters"), Some(Use::Honoured));
+        assert_eq!(read_at(Level::Flow, "clusters"), Reading::Dropped(AT_TOP));
+        assert_eq!(usage(Level::Cluster, "bootstrap.servers"), Some(Use::Honoured));
+        assert_eq!(
+            read_at(Level::Cluster, "checkpoints.topic.replication.factor"),
+            Reading::Dropped(IN_A_FLOW)
+        );
+        assert_eq!(read_at(Level::Top, "group.id"), Reading::Dropped(IN_A_CLUSTER));
+    }
+
+    #[test]
+    fn client_settings_are_read_where_mm2_reads_them() {
+        for (level, name) in [
+            (Level::Cluster, "producer.max.request.size"),
+            (Level::Flow, "producer.override.max.request.size"),
+            (Level::Flow, "consumer.fetch.max.bytes"),
+            (Level::Flow, "source.consumer.fetch.max.bytes"),
+        ] {
+            assert_eq!(usage(level, name), Some(Use::NotNeeded), "{name}");
+        }
+        for (level, name) in [
+            (Level::Top, "producer.max.request.size"),
+            (Level::Cluster, "max.request.size"),
+            (Level::Cluster, "producer.override.max.request.size"),
+            (Level::Flow, "consumer.override.fetch.max.bytes"),
+            (Level::Flow, "source.cluster.max.poll.records"),
+            (Level::Flow, "source.cluster.consumer.max.partition.fetch.bytes"),
+            (Level::Flow, "target.cluster.offset.flush.timeout.ms"),
+        ] {
+            assert!(matches!(read_at(level, name), Reading::Dropped(_)), "{name}");
+        }
+        assert_eq!(read_at(Level::Flow, "producer.cleanup.policy"), Reading::Unknown);
+        assert_eq!(read_at(Level::Cluster, "message.max.bytes"), Reading::Unknown);
+    }
+
+    #[test]
+    fn tuning_of_what_is_not_there_is_not_needed() {
+        for (level, name) in [
+            (Level::Cluster, "config.storage.replication.factor"),
+            (Level::Cluster, "offset.flush.interval.ms"),
+            (Level::Top, "tasks.max"),
+            (Level::Top, "dedicated.mode.enable.internal.rest"),
+            (Level::Top, "listeners.https.ssl.keystore.location"),
+            (Level::Top, "task.shutdown.graceful.timeout.ms"),
+            (Level::Flow, "transforms.route.type"),
+        ] {
+            assert_eq!(usage(level, name), Some(Use::NotNeeded), "{name}");
+        }
+        assert_eq!(usage(Level::Cluster, "offset.storage.replication.factor"), Some(Use::Honoured));
+    }
+
+    #[test]
+    fn near_misses_of_the_field_are_unknown() {
+        for name in ["task.max", "topic.blacklist", "sync.topics.configs.enabled", "Replication.factor"] {
+            assert_eq!(read_at(Level::Top, name), Reading::Unknown, "{name}");
+            assert_eq!(read_at(Level::Flow, name), Reading::Unknown, "{name}");
+        }
+    }
+}
