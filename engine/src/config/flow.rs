@@ -100,7 +100,28 @@ fn warn_about_enabled(resolver: &mut Resolver<'_>) {
 fn topic_filter(resolver: &mut Resolver<'_>) -> Option<TopicFilter> {
     let include = patterns(resolver, "topics", None, DEFAULT_INCLUDED_TOPICS);
     let exclude = patterns(resolver, "topics.exclude", Some("topics.blacklist"), DEFAULT_EXCLUDED_TOPICS);
-    Some(TopicFilter::from_lists(include?, exclude?))
+    let (include, exclude) = (include?, exclude?);
+    let excluding = resolver.find("topics.exclude").or_else(|| resolver.find("topics.blacklist"));
+    warn_of_dead_patterns(resolver, excluding, &exclude);
+    let including = resolver.find("topics");
+    match including.filter(|_| !include.patterns().is_empty()) {
+        Some(entry) if include.matching_no_topic().count() == include.patterns().len() => {
+            let reason = "matches no legal name of a topic, so nothing would be copied";
+            resolver.fault(
+                Fault::of(entry, reason).remedy("write names or regular expressions, with commas between"),
+            );
+        }
+        _ => warn_of_dead_patterns(resolver, including, &include),
+    }
+    Some(TopicFilter::from_lists(include, exclude))
+}
+
+fn warn_of_dead_patterns(resolver: &mut Resolver<'_>, entry: Option<&Entry>, list: &PatternList) {
+    let dead: Vec<String> =
+        list.matching_no_topic().map(|pattern| format!("`{}`", pattern.escape_debug())).collect();
+    if let (Some(entry), false) = (entry, dead.is_empty()) {
+        resolver.warn(entry, format!("{} matches no legal name of a topic", dead.join(", ")));
+    }
 }
 
 fn topic_configs(resolver: &mut Resolver<'_>) -> Option<TopicConfigFilter> {

@@ -21,6 +21,7 @@ mod refused;
 mod resolve;
 mod secret;
 mod settings;
+mod values;
 
 pub use cluster::ClusterConfig;
 pub use error::{ConfigErrors, Fault, Origin};
@@ -78,6 +79,7 @@ impl MirrorConfig {
             let mut resolver = resolve::Resolver::new(&properties, names);
             config.flows.extend(flow::read(&mut resolver));
             refused::check(&mut resolver);
+            values::check_types(&mut resolver);
             for words in refused::not_yet(&resolver) {
                 if !config.not_yet.contains(&words) {
                     config.not_yet.push(words);
@@ -92,6 +94,7 @@ impl MirrorConfig {
         let notices = notices::gather(&properties, &clusters);
         (config.not_needed, config.later) = (notices.not_needed, notices.later);
         config.warnings.extend(notices.warnings);
+        config.warnings.extend(values::odd(&properties).map(|(entry, text)| Warning::of(entry, text)));
         config.warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
         // A key at top level is read by every flow, and told once.
         config.warnings.dedup();

@@ -16,6 +16,13 @@ pub struct Warning {
     pub text: String,
 }
 
+impl Warning {
+    pub(super) fn of(entry: &Entry, text: impl Into<String>) -> Self {
+        let origin = Origin { key: entry.key.clone(), line: entry.line };
+        Self { origin: Some(origin), text: text.into() }
+    }
+}
+
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.origin {
@@ -48,13 +55,11 @@ impl Notices {
             Reading::Read(Meaning { usage: Use::Honoured | Use::Refused, .. }) => {}
             Reading::Read(Meaning { usage: Use::NotNeeded, .. }) => self.not_needed.push(origin(entry)),
             Reading::Read(Meaning { usage: Use::Later, .. }) => self.later.push(origin(entry)),
-            Reading::Dropped(where_else) => self.warn(entry, format!("has no effect here: {where_else}")),
-            Reading::Unknown => self.warn(entry, unknown(&entry.key, level, name)),
+            Reading::Dropped(where_else) => {
+                self.warnings.push(Warning::of(entry, format!("has no effect here: {where_else}")));
+            }
+            Reading::Unknown => self.warnings.push(Warning::of(entry, unknown(&entry.key, level, name))),
         }
-    }
-
-    fn warn(&mut self, entry: &Entry, text: String) {
-        self.warnings.push(Warning { origin: Some(origin(entry)), text });
     }
 }
 
@@ -94,7 +99,7 @@ fn repeated(properties: &Properties) -> Vec<Warning> {
         if lines.len() > 1 {
             let text =
                 format!("written {} times (lines {}); the last one counts", lines.len(), lines.join(", "));
-            warnings.push(Warning { origin: Some(origin(last)), text });
+            warnings.push(Warning::of(last, text));
         }
     }
     warnings

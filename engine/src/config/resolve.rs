@@ -55,8 +55,7 @@ impl<'p> Resolver<'p> {
     }
 
     pub(super) fn warn(&mut self, entry: &Entry, text: impl Into<String>) {
-        let origin = Some(Origin { key: entry.key.clone(), line: entry.line });
-        self.warnings.push(Warning { origin, text: text.into() });
+        self.warnings.push(Warning::of(entry, text));
     }
 
     /// What the connectors of the flow get.

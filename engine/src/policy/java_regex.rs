@@ -6,6 +6,7 @@
 //! # References
 //! `MirrorUtils#compilePatternList`, `DefaultTopicFilter`.
 
+mod names;
 mod translate;
 
 use fancy_regex::{Regex, RegexBuilder};
@@ -73,6 +74,11 @@ impl PatternList {
             patterns: self.patterns.join("|"),
             reason: one_line(&error.to_string()),
         })
+    }
+
+    /// The patterns that match no legal name of a topic, whatever it is. A pattern with lookaround is never among them.
+    pub fn matching_no_topic(&self) -> impl Iterator<Item = &str> {
+        self.patterns.iter().map(String::as_str).filter(|pattern| names::matches_no_topic(pattern))
     }
 
     /// The patterns as written.

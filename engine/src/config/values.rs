@@ -1,0 +1,116 @@
+//! Values that cannot be what was meant: of the wrong type, or with something in them that the file's format put there.
+
+use super::error::Fault;
+use super::keys::{self, Kind, Meaning, Role, Scope, Use};
+use super::properties::{Entry, Properties};
+use super::resolve::{Resolver, not_boolean, parse_boolean, parse_integer};
+use super::settings::Side;
+
+/// What `ConfigDef` would refuse, of the keys that nothing else reads: MM2 does not start with them.
+pub(super) fn check_types(resolver: &mut Resolver<'_>) {
+    let connectors = resolver.connectors();
+    let mut faults: Vec<Fault> = connectors
+        .iter()
+        .filter(|(name, _)| keys::meaning(Scope::Connector, name).usage != Use::Honoured)
+        .filter_map(|(name, entry)| judge(Scope::Connector, name, entry))
+        .collect();
+    let of_worker = resolver.worker().iter();
+    faults.extend(of_worker.filter_map(|(name, entry)| judge(Scope::Worker, name, entry)));
+    let clients = [(Side::Source, Role::Consumer), (Side::Source, Role::Admin), (Side::Target, Role::Admin)];
+    let mut clients: Vec<_> =
+        clients.map(|(side, role)| (role, connectors.of_client(side, role))).into_iter().collect();
+    clients.push((Role::Producer, connectors.of_data_producer(resolver.worker())));
+    for (role, settings) in &clients {
+        let of_client = settings.iter();
+        faults.extend(of_client.filter_map(|(name, entry)| judge(Scope::Client(*role), name, entry)));
+    }
+    faults.into_iter().for_each(|fault| resolver.fault(fault));
+}
+
+fn judge(scope: Scope, name: &str, entry: &Entry) -> Option<Fault> {
+    let Meaning { usage, .. } = keys::meaning(scope, name);
+    // Worker and client keys that are honoured are read as types; refused ones have their own sentence.
+    if usage == Use::Honoured || usage == Use::Refused {
+        return None;
+    }
+    let kind = keys::definition(scope, name)?.kind;
+    let value = entry.value.trim();
+    let integer =
+        |min: i64, max: i64| parse_integer(value).is_some_and(|number| (min..=max).contains(&number));
+    let what = match kind {
+        Kind::Boolean => return parse_boolean(value).is_none().then(|| not_boolean(entry)),
+        Kind::Short if !integer(i16::MIN.into(), i16::MAX.into()) => "a whole number from -32768 to 32767",
+        Kind::Int if name == "tasks.max" && !integer(1, i32::MAX.into()) => "a whole number from 1",
+        Kind::Int if !integer(i32::MIN.into(), i32::MAX.into()) => "a whole number of 32 bits",
+        Kind::Long if !integer(i64::MIN, i64::MAX) => "a whole number of 64 bits",
+        Kind::Double if value.parse::<f64>().is_err() => "a number",
+        Kind::Short | Kind::Int | Kind::Long | Kind::Double => return None,
+        Kind::List | Kind::Class | Kind::String | Kind::Password => return None,
+    };
+    let reason = format!("not {what}, so MM2 would not start");
+    Some(Fault::of(entry, reason).remedy("write the number alone, or remove the key"))
+}
+
+/// What the file's format has put into values, as entry and sentence: notes, quotes, control characters.
+pub(super) fn odd(properties: &Properties) -> impl Iterator<Item = (&Entry, String)> {
+    properties.effective().filter_map(|entry| Some((entry, oddity(entry)?)))
+}
+
+fn oddity(entry: &Entry) -> Option<String> {
+    let value = entry.reference.as_ref().unwrap_or(&entry.value).as_str();
+    // Passwords and JAAS lines may hold anything.
+    if super::is_secret_key(&entry.key) {
+        return None;
+    }
+    let is_odd = |c: &char| c.is_control() && !matches!(c, '\n' | '\t');
+    if let Some(control) = value.chars().find(is_odd) {
+        let control = control.escape_default();
+        return Some(format!(
+            "holds a control character (`{control}`): in a properties file a backslash is written twice"
+        ));
+    }
+    if value.contains(" #") || value.contains("\t#") || value.starts_with('#') {
+        return Some(
+            "holds a `#` note, which is part of the value: notes stand on lines of their own".to_owned(),
+        );
+    }
+    let value = value.trim();
+    let is_quoted =
+        value.len() > 1 && ['"', '\''].into_iter().any(|q| value.starts_with(q) && value.ends_with(q));
+    is_quoted.then(|| "the quotes are part of the value: remove them".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn oddities(value: &str) -> Vec<String> {
+        let properties = Properties::parse(format!("topics={value}\n").as_bytes()).unwrap();
+        odd(&properties).map(|(_, sentence)| sentence).collect()
+    }
+
+    #[test]
+    fn what_the_format_puts_into_values_is_seen() {
+        for (value, sentence) in [
+            (".*   # everything", "`#` note"),
+            ("#all", "`#` note"),
+            ("\"a,b\"", "quotes"),
+            ("'a'", "quotes"),
+            (".*\\replica", "control character (`\\r`)"),
+        ] {
+            let found = oddities(value);
+            assert_eq!(found.len(), 1, "{value}");
+            assert!(found[0].contains(sentence), "{value}: {found:?}");
+        }
+        for value in ["orders#1", "a\"b", "\"", ".*\\\\.x", "a\\tb", ""] {
+            assert_eq!(oddities(value), [""; 0], "{value}");
+        }
+    }
+
+    #[test]
+    fn secrets_may_hold_anything() {
+        let properties =
+            Properties::parse(b"ssl.key.password=\"x # y\"\na.sasl.jaas.config=p='a #1!';").unwrap();
+        assert_eq!(odd(&properties).count(), 0);
+    }
+}
