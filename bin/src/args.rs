@@ -36,6 +36,33 @@ pub(crate) enum Command {
     /// and started again: nothing is lost or repeated. Logs go to standard error; on a terminal one live line shows
     /// the flow.
     Run(RunArgs),
+
+    /// Say what a file means, flow by flow, and what is wrong with it
+    ///
+    /// Prints the effective value of every option with the key and line it came from, keys without effect and what was
+    /// probably meant, and all faults at once. Reaches no cluster. Ends with 0, or with 64 where the file cannot be used.
+    Check(CheckArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct CheckArgs {
+    /// Properties file as MirrorMaker 2 reads it, or a connector's JSON as it is posted to Connect
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// How the report looks
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
+}
+
+/// How a report looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people
+    Text,
+    /// One JSON object
+    Json,
 }
 
 #[derive(Debug, clap::Args)]
@@ -92,8 +119,10 @@ mod tests {
 
     fn run(arguments: &[&str]) -> RunArgs {
         let all = ["twinlog", "run"].iter().chain(arguments);
-        let Command::Run(run) = Args::try_parse_from(all).unwrap().command;
-        run
+        match Args::try_parse_from(all).unwrap().command {
+            Command::Run(run) => run,
+            other => panic!("{other:?} instead of a run"),
+        }
     }
 
     #[test]

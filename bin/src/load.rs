@@ -2,7 +2,7 @@
 
 use std::{fmt, fs::File, io, io::Read as _, path::Path};
 
-use twinlog_engine::config::{ConfigErrors, MirrorConfig};
+use twinlog_engine::config::{ConfigErrors, Inspection, MirrorConfig, Surroundings};
 
 /// Far above any file that configures a mirror, in bytes.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -47,12 +47,21 @@ impl fmt::Display for LoadError {
 
 /// Reads and understands `file`.
 pub(crate) fn mirror_config(file: &Path) -> Result<MirrorConfig, LoadError> {
+    Ok(MirrorConfig::from_properties(&read(file)?)?)
+}
+
+/// Reads `file`, properties or a connector's JSON, and says what it means, faults included.
+pub(crate) fn inspection(file: &Path) -> Result<Inspection, LoadError> {
+    Ok(Inspection::of_file(&read(file)?, Surroundings::process()))
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, LoadError> {
     let mut bytes = Vec::new();
     File::open(file)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(LoadError::TooLarge);
     }
-    Ok(MirrorConfig::from_properties(&bytes)?)
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -40,6 +40,11 @@ pub(crate) fn tell(text: &[u8]) {
     let _ = io::stderr().lock().write_all(text);
 }
 
+/// Writes a result to standard output. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn print(text: &[u8]) {
+    let _ = io::stdout().lock().write_all(text);
+}
+
 /// Takes live lines away while a log line is written, so that neither cuts the other.
 struct AboveLiveLines(MultiProgress);
 

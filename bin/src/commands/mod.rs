@@ -1,5 +1,6 @@
 //! One module for each command.
 
+mod check;
 mod run;
 
 use crate::{
@@ -11,5 +12,6 @@ use crate::{
 pub(crate) fn run(args: Args) -> ExitCode {
     match args.command {
         Command::Run(args) => run::run(&args),
+        Command::Check(args) => check::run(&args),
     }
 }

@@ -22,13 +22,10 @@ pub(super) fn read(resolver: &mut Resolver<'_>, side: Side) -> Option<ClusterCon
     let name = resolver.names().of(side).to_owned();
     let alias = resolver.string(side.alias_key()).map_or_else(|| name.clone(), |s| s.value);
     let Some(entry) = resolver.find_of_cluster(side, "bootstrap.servers") else {
-        resolver.fault(
-            Fault::missing(
-                format!("{name}.bootstrap.servers"),
-                format!("missing, so cluster `{name}` cannot be found"),
-            )
-            .remedy(format!("write `{name}.bootstrap.servers = host:port,…`")),
-        );
+        let key = resolver.cluster_key(side, "bootstrap.servers");
+        let remedy = format!("write `{key} = host:port,…`");
+        let reason = format!("missing, so cluster `{name}` cannot be found");
+        resolver.fault(Fault::missing(key, reason).remedy(remedy));
         return None;
     };
     match Bootstrap::parse(&entry.value) {

@@ -6,6 +6,7 @@
 use super::error::Fault;
 use super::properties::{Entry, Properties};
 use super::resolve::{not_boolean, parse_boolean, split_list};
+use super::settings::Side;
 
 /// An enabled flow by the names in `clusters`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,18 @@ pub(super) struct FlowNames {
 }
 
 impl FlowNames {
+    /// The clusters of a connector: its aliases, and where one is empty, what the cluster will be named by.
+    pub(super) fn of_connector(settings: &Properties) -> Self {
+        let of = |side: Side, nameless: &str| {
+            let alias = settings.find(side.alias_key()).map_or("", |entry| entry.value.trim());
+            if alias.is_empty() { nameless.to_owned() } else { alias.to_owned() }
+        };
+        Self {
+            source: of(Side::Source, "(source cluster's id)"),
+            target: of(Side::Target, "(target cluster's id)"),
+        }
+    }
+
     /// The whole name of a key at the level of this flow.
     pub(super) fn key(&self, key: &str) -> String {
         pair_key(&self.source, &self.target, key)
@@ -25,10 +38,10 @@ impl FlowNames {
         format!("{}->{}", self.source, self.target)
     }
 
-    pub(super) fn of(&self, side: super::settings::Side) -> &str {
+    pub(super) fn of(&self, side: Side) -> &str {
         match side {
-            super::settings::Side::Source => &self.source,
-            super::settings::Side::Target => &self.target,
+            Side::Source => &self.source,
+            Side::Target => &self.target,
         }
     }
 }

@@ -4,17 +4,21 @@
 //! one line ([`MirrorConfig::not_yet`]) and the flow runs. What a key asks for expressly is refused with a sentence
 //! that names the key: nobody is to believe that something happens which does not.
 //!
-//! The road of a key: [`properties`] reads the text, `keys` knows every name, `resolve` finds the value that counts
-//! for a flow (`a->b.key` before `key`; `a.key` for what belongs to a cluster), `refused` turns away what is not
-//! built, `flow` and `cluster` give types. All faults are gathered before anything is returned.
+//! The road of a key: `properties` or `connector` reads the text, `providers` resolves references, `keys` knows every
+//! name, `settings` merges what one flow and its clients get, `resolve` reads values as types, `refused` turns away what
+//! is not built, `flow` and `cluster` give types. `inspection` gathers all that is to be said before anything is returned.
 
 mod cluster;
+mod connector;
+mod documentation;
 mod error;
 mod flow;
 mod flows;
+mod inspection;
 mod keys;
 mod loops;
 mod notices;
+mod options;
 mod properties;
 mod providers;
 mod refused;
@@ -24,9 +28,12 @@ mod settings;
 mod values;
 
 pub use cluster::ClusterConfig;
+pub use documentation::key_tables;
 pub use error::{ConfigErrors, Fault, Origin};
 pub use flow::{FlowConfig, OffsetsMode};
+pub use inspection::Inspection;
 pub use notices::Warning;
+pub use options::{ClientOptions, EffectiveOption, FlowOptions};
 pub use properties::{Entry, Properties};
 pub use providers::Surroundings;
 pub use secret::is_secret_key;
@@ -34,15 +41,12 @@ pub use secret::is_secret_key;
 /// A whole configuration: what `twinlog run` is given.
 #[derive(Clone, Debug, Default)]
 pub struct MirrorConfig {
-    flows: Vec<FlowConfig>,
-    warnings: Vec<Warning>,
-    not_needed: Vec<Origin>,
-    later: Vec<Origin>,
-    not_yet: Vec<&'static str>,
+    inspection: Inspection,
 }
 
 impl MirrorConfig {
-    /// Reads a properties file as MM2 would (`connect-mirror-maker.sh`).
+    /// Reads a properties file as MM2 would (`connect-mirror-maker.sh`). Config providers look into the file system and
+    /// the environment of this process.
     ///
     /// ```
     /// use twinlog_engine::config::MirrorConfig;
@@ -63,72 +67,34 @@ impl MirrorConfig {
     /// # Errors
     /// All faults at once, in the order of the file.
     pub fn from_properties(bytes: &[u8]) -> Result<Self, ConfigErrors> {
-        Self::from_properties_in(bytes, Surroundings::process())
-    }
-
-    /// The same, with config providers looking elsewhere.
-    ///
-    /// # Errors
-    /// As [`MirrorConfig::from_properties`].
-    pub fn from_properties_in(bytes: &[u8], surroundings: Surroundings<'_>) -> Result<Self, ConfigErrors> {
-        let typed = Properties::parse(bytes).map_err(ConfigErrors::new)?;
-        let (properties, spoilt) = providers::resolve(&typed, surroundings);
-        let flows::Enabled { clusters, flows: enabled, mut faults } = flows::enabled(&properties);
-        let mut config = Self::default();
-        for names in &enabled {
-            let mut resolver = resolve::Resolver::new(&properties, names);
-            config.flows.extend(flow::read(&mut resolver));
-            refused::check(&mut resolver);
-            values::check_types(&mut resolver);
-            for words in refused::not_yet(&resolver) {
-                if !config.not_yet.contains(&words) {
-                    config.not_yet.push(words);
-                }
-            }
-            let (of_flow, warnings) = resolver.finish();
-            faults.extend(of_flow);
-            config.warnings.extend(warnings);
-        }
-        faults.extend(refused::heartbeats_of_pairs(&properties, &clusters));
-        faults.extend(loops::check(&properties, &config.flows));
-        let notices = notices::gather(&properties, &clusters);
-        (config.not_needed, config.later) = (notices.not_needed, notices.later);
-        config.warnings.extend(notices.warnings);
-        config.warnings.extend(values::odd(&properties).map(|(entry, text)| Warning::of(entry, text)));
-        config.warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
-        // A key at top level is read by every flow, and told once.
-        config.warnings.dedup();
-        let faults = spoilt.followed_by(faults);
-        if faults.is_empty() {
-            Ok(config)
-        } else {
-            Err(ConfigErrors::new(faults).with_warnings(config.warnings))
-        }
+        let inspection = Inspection::of_properties(bytes, Surroundings::process());
+        inspection.result()?;
+        Ok(Self { inspection })
     }
 
     /// The enabled flows, at least one.
     pub fn flows(&self) -> &[FlowConfig] {
-        &self.flows
+        &self.inspection.flows
     }
 
     /// What reads oddly in the file but does not keep it from being used. To be logged at start, each once.
     pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
+        &self.inspection.warnings
     }
 
     /// Keys that tune parts of MM2 that twinlog does not have (producers, worker topics, converters).
     pub fn not_needed(&self) -> &[Origin] {
-        &self.not_needed
+        &self.inspection.not_needed
     }
 
     /// Keys that tune parts which this version does not have yet: without effect until then.
     pub fn later(&self) -> &[Origin] {
-        &self.later
+        &self.inspection.later
     }
 
     /// What MM2 would do for this file by default and this version does not, in words; one log line at start.
     pub fn not_yet(&self) -> &[&'static str] {
-        &self.not_yet
+        &self.inspection.not_yet
     }
 }
 

@@ -41,10 +41,19 @@ pub(super) struct Notices {
 }
 
 /// Looks at every key of a properties file once.
-pub(super) fn gather(properties: &Properties, clusters: &[String]) -> Notices {
+pub(super) fn of_properties(properties: &Properties, clusters: &[String]) -> Notices {
+    gather(properties, |key| best(key, clusters))
+}
+
+/// Looks at every key of a connector's configuration once.
+pub(super) fn of_connector(settings: &Properties) -> Notices {
+    gather(settings, |key| (Level::Flow, key, read_at(Level::Flow, key)))
+}
+
+fn gather(properties: &Properties, read: impl Fn(&str) -> (Level, &str, Reading)) -> Notices {
     let mut notices = Notices { warnings: repeated(properties), ..Notices::default() };
     for entry in properties.effective() {
-        notices.sort_in(entry, best(&entry.key, clusters));
+        notices.sort_in(entry, read(&entry.key));
     }
     notices
 }

@@ -11,6 +11,7 @@
 use std::collections::HashMap;
 
 use super::error::Fault;
+use super::notices::Warning;
 use super::secret;
 
 /// One key of a properties file with its value and where it was written.
@@ -47,6 +48,8 @@ impl Entry {
 pub struct Properties {
     entries: Vec<Entry>,
     last: HashMap<String, usize>,
+    /// The first entry with characters that Java would read otherwise.
+    first_utf8: Option<usize>,
 }
 
 impl Properties {
@@ -55,10 +58,13 @@ impl Properties {
     /// # Errors
     /// One [`Fault`] for each malformed `\u` escape, the only thing that Java's reader refuses.
     pub fn parse(bytes: &[u8]) -> Result<Self, Vec<Fault>> {
-        let text = decode(bytes);
+        let (text, is_utf8) = decode(bytes);
         let mut properties = Self::default();
         let mut faults = Vec::new();
         for logical in logical_lines(&text) {
+            if is_utf8 && !logical.text.is_ascii() {
+                properties.first_utf8.get_or_insert(properties.entries.len());
+            }
             match split_entry(&logical.text) {
                 Ok((key, value)) => {
                     properties.push(Entry { key, value, reference: None, line: logical.line });
@@ -72,6 +78,22 @@ impl Properties {
             }
         }
         if faults.is_empty() { Ok(properties) } else { Err(faults) }
+    }
+
+    /// Entries that come from elsewhere than a properties file.
+    pub(super) fn from_entries(entries: Vec<Entry>) -> Self {
+        let mut properties = Self::default();
+        entries.into_iter().for_each(|entry| properties.push(entry));
+        properties
+    }
+
+    /// A warning where the text was read otherwise than Java would: it takes every byte for a Latin-1 character.
+    pub(super) fn utf8_note(&self) -> Option<Warning> {
+        let entry = self.entries.get(self.first_utf8?)?;
+        Some(Warning::of(
+            entry,
+            "holds characters outside ASCII, read as UTF-8; MM2 reads such bytes as ISO-8859-1",
+        ))
     }
 
     /// The entry that counts for `key`: the last one written.
@@ -97,7 +119,7 @@ impl Properties {
                 entry.reference = Some(std::mem::replace(&mut entry.value, value));
             }
         }
-        Self { entries, last: self.last.clone() }
+        Self { entries, last: self.last.clone(), first_utf8: self.first_utf8 }
     }
 
     fn push(&mut self, entry: Entry) {
@@ -106,11 +128,11 @@ impl Properties {
     }
 }
 
-/// UTF-8 where the bytes are valid UTF-8, else Latin-1, in which every byte is a character.
-fn decode(bytes: &[u8]) -> String {
+/// UTF-8 where the bytes are valid UTF-8 (true), else Latin-1, in which every byte is a character.
+fn decode(bytes: &[u8]) -> (String, bool) {
     match std::str::from_utf8(bytes) {
-        Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text).to_owned(),
-        Err(_) => bytes.iter().map(|&byte| char::from(byte)).collect(),
+        Ok(text) => (text.strip_prefix('\u{feff}').unwrap_or(text).to_owned(), true),
+        Err(_) => (bytes.iter().map(|&byte| char::from(byte)).collect(), false),
     }
 }
 

@@ -120,6 +120,18 @@ pub(super) fn sentence(scope: Scope, name: &str) -> Option<&'static str> {
     RULES.iter().find(|rule| rule.0 == scope && rule.1 == name).map(|rule| rule.3)
 }
 
+/// What passes, in words, where [`sentence`] has one.
+pub(super) fn passing(scope: Scope, name: &str) -> Option<String> {
+    let (.., passes, _) = RULES.iter().find(|rule| rule.0 == scope && rule.1 == name)?;
+    Some(match passes {
+        Passes::False => "`false`".to_owned(),
+        Passes::Words(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or "),
+        Passes::Class(_, class) => format!("`{class}`"),
+        Passes::Empty => "empty".to_owned(),
+        Passes::Nothing => return None,
+    })
+}
+
 /// Adds a fault for everything that is asked for and not done.
 pub(super) fn check(resolver: &mut Resolver<'_>) {
     let reader = resolver.connectors().of_client(Side::Source, Role::Consumer);

@@ -23,6 +23,8 @@ pub(super) struct Setting<T> {
 
 /// The settings of one flow, and what was found wrong with them so far.
 pub(super) struct Resolver<'p> {
+    /// Whether a connector's own configuration is read, in which nothing has the prefix of a cluster or flow.
+    is_connector: bool,
     properties: &'p Properties,
     names: &'p FlowNames,
     connectors: Settings<'p>,
@@ -35,7 +37,23 @@ impl<'p> Resolver<'p> {
     pub(super) fn new(properties: &'p Properties, names: &'p FlowNames) -> Self {
         let connectors = Settings::of_connectors(properties, names);
         let worker = Settings::of_worker(properties, names);
-        Self { properties, names, connectors, worker, faults: Vec::new(), warnings: Vec::new() }
+        let (faults, warnings) = (Vec::new(), Vec::new());
+        Self { is_connector: false, properties, names, connectors, worker, faults, warnings }
+    }
+
+    /// Reads a connector's own configuration. What its worker gets is the worker's affair.
+    pub(super) fn of_connector(settings: &'p Properties, names: &'p FlowNames) -> Self {
+        let connectors = Settings::of_connector(settings);
+        Self { is_connector: true, connectors, worker: Settings::default(), ..Self::new(settings, names) }
+    }
+
+    /// How a key of a cluster is written.
+    pub(super) fn cluster_key(&self, side: Side, key: &str) -> String {
+        if self.is_connector {
+            format!("{}cluster.{key}", side.prefix())
+        } else {
+            format!("{}.{key}", self.names.of(side))
+        }
     }
 
     pub(super) fn finish(self) -> (Vec<Fault>, Vec<Warning>) {

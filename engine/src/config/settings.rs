@@ -74,6 +74,13 @@ impl<'p> Settings<'p> {
         from.map_while(move |(name, entry)| Some((name.strip_prefix(prefix)?, *entry)))
     }
 
+    /// What a connector's own configuration holds.
+    pub(super) fn of_connector(properties: &'p Properties) -> Self {
+        let mut settings = Self::default();
+        properties.effective().for_each(|entry| settings.insert(entry.key.as_str(), entry));
+        settings
+    }
+
     /// What MM2 hands to the connectors of a flow.
     pub(super) fn of_connectors(properties: &'p Properties, names: &FlowNames) -> Self {
         let mut settings = Self::default();

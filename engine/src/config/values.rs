@@ -2,6 +2,7 @@
 
 use super::error::Fault;
 use super::keys::{self, Kind, Meaning, Role, Scope, Use};
+use super::notices::Warning;
 use super::properties::{Entry, Properties};
 use super::resolve::{Resolver, not_boolean, parse_boolean, parse_integer};
 use super::settings::Side;
@@ -54,6 +55,15 @@ fn judge(scope: Scope, name: &str, entry: &Entry) -> Option<Fault> {
 /// What the file's format has put into values, as entry and sentence: notes, quotes, control characters.
 pub(super) fn odd(properties: &Properties) -> impl Iterator<Item = (&Entry, String)> {
     properties.effective().filter_map(|entry| Some((entry, oddity(entry)?)))
+}
+
+/// Connect drops blanks around a class name; a JSON text may hold some before it.
+pub(super) fn blanks_before_classes(settings: &Properties) -> impl Iterator<Item = Warning> {
+    let is_class =
+        |name: &str| keys::definition(Scope::Connector, name).is_some_and(|known| known.kind == Kind::Class);
+    let odd =
+        settings.effective().filter(move |entry| is_class(&entry.key) && entry.value.trim() != entry.value);
+    odd.map(|entry| Warning::of(entry, "the blank beside the class name is dropped"))
 }
 
 fn oddity(entry: &Entry) -> Option<String> {

@@ -147,8 +147,9 @@ fn of_a_cluster(name: &str) -> Reading {
 }
 
 fn of_a_client(role: Role, name: &str) -> Reading {
-    if name.starts_with("override.") {
-        return Reading::Dropped(OVERRIDE);
+    if let Some(name) = name.strip_prefix("override.") {
+        let is_known = is_client_base(name) || definition(Scope::Client(role), name).is_some();
+        return if is_known { Reading::Dropped(OVERRIDE) } else { Reading::Unknown };
     }
     if is_client_base(name) {
         return Reading::Read(meaning(Scope::Connector, name));
@@ -254,6 +255,7 @@ mod tests {
             assert!(matches!(read_at(level, name), Reading::Dropped(_)), "{name}");
         }
         assert_eq!(read_at(Level::Flow, "producer.cleanup.policy"), Reading::Unknown);
+        assert_eq!(read_at(Level::Cluster, "producer.override.equest.timeout.ms"), Reading::Unknown);
         assert_eq!(read_at(Level::Cluster, "message.max.bytes"), Reading::Unknown);
     }
 
