@@ -3,7 +3,7 @@
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, held, run, topics};
+use twinlog_tests::scenario::{Scale, Scenario, held, parity, run, topics};
 
 fn check(scenario: &Scenario) -> Result<()> {
     run(scenario, &Scale::small()).map(drop)
@@ -42,4 +42,9 @@ fn leaderless_at_the_start() -> Result<()> {
 #[test]
 fn kinds_of_batches_that_hold_their_partition_alone() -> Result<()> {
     check(&held::kinds_that_are_held())
+}
+
+#[test]
+fn what_mirror_maker_2_makes_twinlog_makes() -> Result<()> {
+    check(&parity::beside_mm2())
 }

@@ -10,7 +10,9 @@ use anyhow::anyhow;
 use clap::{Parser, ValueEnum};
 use twinlog_tests::{
     deadline::now,
-    scenario::{Figures, Scale, Scenario, copy, held, identity, kills, lies, run, state, target, topics},
+    scenario::{
+        Figures, Scale, Scenario, copy, held, identity, kills, lies, parity, run, state, target, topics,
+    },
 };
 
 #[derive(Parser)]
@@ -75,6 +77,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     let mut all: Vec<Scenario> = pairs.iter().flat_map(|pair| copy::all(*pair)).collect();
     all.extend(topics::all());
     all.extend(held::all());
+    all.extend(parity::all());
     all.extend(kills::all());
     all.extend(lies::all());
     all.extend(state::all());

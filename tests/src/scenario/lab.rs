@@ -1,6 +1,11 @@
 //! A source cluster, a target cluster, a judge, and the runs of twinlog between them.
 
-use std::{fs, path::PathBuf, thread, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, anyhow};
 
@@ -91,6 +96,12 @@ impl Lab {
     #[must_use]
     pub fn spec(&self) -> &LabSpec {
         &self.spec
+    }
+
+    /// Where its files and logs lie.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The flow of the topics that match `topics` under equal names.

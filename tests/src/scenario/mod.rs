@@ -7,6 +7,7 @@ pub mod kills;
 mod lab;
 pub mod lies;
 mod load;
+pub mod parity;
 pub mod state;
 pub mod target;
 pub mod topics;
