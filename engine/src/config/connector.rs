@@ -27,7 +27,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Properties, Vec<Fault>> {
     let mut names = settings.entries().iter().filter(|entry| entry.key == "name");
     match (names.next(), names.next()) {
         (Some(outer), Some(inner)) if outer.value != inner.value => {
-            let reason = format!("differs from the connector's name `{}`", outer.value);
+            let reason = format!("differs from the connector's name `{}`", outer.value.as_str());
             Err(vec![Fault::of(inner, reason).remedy("write one name in both places")])
         }
         _ => Ok(settings),
@@ -101,7 +101,7 @@ fn settings(text: &str, members: Vec<(String, &RawValue)>) -> Result<Properties,
             continue;
         }
         match as_text(value) {
-            Some(value) => entries.push(Entry { key, value, reference: None, line }),
+            Some(value) => entries.push(Entry { key, value: value.into(), reference: None, line }),
             None => faults.push(Fault {
                 key: Some(key),
                 line: Some(line),
@@ -141,7 +141,7 @@ mod tests {
         let bare = "{\n\"name\": \"m\",\n\"tasks.max\": 4,\n\"enabled\": true,\n\"topics\": \"a\\\"b\", \"x\": null}";
         let shown = |text: &str| -> Vec<String> {
             let settings = parse(text.as_bytes()).unwrap();
-            settings.entries().iter().map(|e| format!("{} {}={}", e.line, e.key, e.value)).collect()
+            settings.entries().iter().map(|e| format!("{} {}={}", e.line, e.key, e.value.as_str())).collect()
         };
         assert_eq!(shown(bare), ["2 name=m", "3 tasks.max=4", "4 enabled=true", "5 topics=a\"b"]);
         assert_eq!(

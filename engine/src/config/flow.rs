@@ -89,7 +89,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
 
 /// MM2 reads this switch twice, once without trimming it.
 fn warn_about_enabled(resolver: &mut Resolver<'_>) {
-    if let Some(entry) = resolver.find("enabled").filter(|entry| entry.value.trim() != entry.value) {
+    if let Some(entry) = resolver.find("enabled").filter(|entry| entry.value != entry.value.trim()) {
         resolver.warn(
             entry,
             "taken as true; MM2 takes it for false while heartbeats are off, because of the blank",

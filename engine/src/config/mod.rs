@@ -36,7 +36,7 @@ pub use notices::Warning;
 pub use options::{ClientOptions, EffectiveOption, FlowOptions};
 pub use properties::{Entry, Properties};
 pub use providers::Surroundings;
-pub use secret::is_secret_key;
+pub use secret::{Value, is_secret_key};
 
 /// A whole configuration: what `twinlog run` is given.
 #[derive(Clone, Debug, Default)]

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use super::error::Fault;
 use super::notices::Warning;
-use super::secret;
+use super::secret::{self, Value};
 
 /// One key of a properties file with its value and where it was written.
 ///
@@ -22,9 +22,9 @@ pub struct Entry {
     /// The key, escapes resolved.
     pub key: String,
     /// The value as Java would hand it out: escapes resolved, blanks at its end kept, what config providers give put in.
-    pub value: String,
+    pub value: Value,
     /// Its text before config providers were asked, if they were: this is what may be shown.
-    pub reference: Option<String>,
+    pub reference: Option<Value>,
     /// Line of the file in which the key begins, from 1.
     pub line: usize,
 }
@@ -67,7 +67,7 @@ impl Properties {
             }
             match split_entry(&logical.text) {
                 Ok((key, value)) => {
-                    properties.push(Entry { key, value, reference: None, line: logical.line });
+                    properties.push(Entry { key, value: value.into(), reference: None, line: logical.line });
                 }
                 Err(BadEscape(found)) => faults.push(
                     Fault::new("`\\u` must be followed by four hexadecimal digits")
@@ -116,7 +116,7 @@ impl Properties {
         let mut entries = self.entries.clone();
         for entry in &mut entries {
             if let Some(value) = change(entry) {
-                entry.reference = Some(std::mem::replace(&mut entry.value, value));
+                entry.reference = Some(std::mem::replace(&mut entry.value, value.into()));
             }
         }
         Self { entries, last: self.last.clone(), first_utf8: self.first_utf8 }

@@ -231,7 +231,7 @@ impl Provider {
                     (format!("`{path}` is not a properties file"), "mend its `\\u` escapes".to_owned())
                 })?;
                 match file.find(key) {
-                    Some(found) => Ok(found.value.clone()),
+                    Some(found) => Ok(found.value.as_str().to_owned()),
                     None => Err((format!("`{path}` holds no key `{key}`"), "add it there".to_owned())),
                 }
             }
@@ -303,7 +303,7 @@ mod tests {
             return Err(faults.iter().map(ToString::to_string).collect());
         }
         let own = resolved.effective().filter(|entry| !entry.key.starts_with("config.providers"));
-        Ok(own.map(|entry| entry.value.clone()).collect())
+        Ok(own.map(|entry| entry.value.as_str().to_owned()).collect())
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! Keeps secrets out of every message: which keys hold one, and what is shown of a value.
 
+use std::fmt;
+use std::ops::Deref;
+
 /// Shown in place of a secret.
 const MASK: &str = "********";
 
@@ -18,6 +21,56 @@ const SECRET_ENDS: [&str; 3] = [".key", "user.info", "certificate.chain"];
 /// written under a misspelt key).
 const SECRET_IN_VALUE: [&str; 6] =
     ["password", "secret", "token", "sharedaccesskey", "private key", "loginmodule"];
+
+/// Text of a configuration that may be a secret: it can be read, and printed only by way of the key that it belongs to
+/// ([`Entry::shown`](super::Entry::shown)).
+///
+/// ```compile_fail
+/// let properties = twinlog_engine::config::Properties::parse(b"ssl.key.password=x").unwrap();
+/// println!("{}", properties.find("ssl.key.password").unwrap().value);
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Value(String);
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl Deref for Value {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Value {
+    /// The text itself, for whoever reads it as a setting.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl PartialEq<&str> for Value {
+    fn eq(&self, other: &&str) -> bool {
+        self.0 == *other
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
 
 /// Whether the value of `key` must never be printed. Capital letters do not matter.
 pub fn is_secret_key(key: &str) -> bool {

@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn shown(settings: &Settings<'_>) -> Vec<String> {
-        settings.iter().map(|(name, entry)| format!("{name}={}", entry.value)).collect()
+        settings.iter().map(|(name, entry)| format!("{name}={}", entry.value.as_str())).collect()
     }
 
     fn parse(text: &str) -> Properties {

@@ -62,7 +62,7 @@ pub(super) fn blanks_before_classes(settings: &Properties) -> impl Iterator<Item
     let is_class =
         |name: &str| keys::definition(Scope::Connector, name).is_some_and(|known| known.kind == Kind::Class);
     let odd =
-        settings.effective().filter(move |entry| is_class(&entry.key) && entry.value.trim() != entry.value);
+        settings.effective().filter(move |entry| is_class(&entry.key) && entry.value != entry.value.trim());
     odd.map(|entry| Warning::of(entry, "the blank beside the class name is dropped"))
 }
 

@@ -6,7 +6,7 @@ use super::*;
 
 fn read(text: &str) -> Vec<(String, String, usize)> {
     let properties = Properties::parse(text.as_bytes()).unwrap();
-    properties.entries().iter().map(|e| (e.key.clone(), e.value.clone(), e.line)).collect()
+    properties.entries().iter().map(|e| (e.key.clone(), e.value.as_str().to_owned(), e.line)).collect()
 }
 
 fn one(text: &str) -> (String, String) {
