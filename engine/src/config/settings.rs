@@ -104,17 +104,6 @@ impl<'p> Settings<'p> {
 
     /// What MM2 hands to the Connect worker that it runs beside the target.
     pub(super) fn of_worker(properties: &'p Properties, names: &FlowNames) -> Self {
-        const AT_TOP: [&str; 9] = [
-            "offset.storage",
-            "config.storage",
-            "status.storage",
-            "key.converter",
-            "value.converter",
-            "header.converter",
-            "task",
-            "worker",
-            "replication.policy",
-        ];
         let mut settings = Self::default();
         // MM2 drops this one at top level, where many write it and mean it.
         if let Some(entry) = properties.find("exactly.once.source.support") {
@@ -122,7 +111,7 @@ impl<'p> Settings<'p> {
         }
         settings.by_name.extend(Self::of_cluster(properties, &names.target).by_name);
         for entry in properties.effective() {
-            if AT_TOP.iter().any(|prefix| entry.key.starts_with(prefix)) {
+            if keys::is_of_worker_at_top(&entry.key) {
                 settings.insert(entry.key.as_str(), entry);
             }
         }

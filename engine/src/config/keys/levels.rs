@@ -79,6 +79,11 @@ pub(in crate::config) fn is_read_at_top(name: &str) -> bool {
         || name.starts_with("replication.policy")
 }
 
+/// Whether `name` at top level is a key of every worker, before whatever stands at its cluster.
+pub(in crate::config) fn is_of_worker_at_top(name: &str) -> bool {
+    starts_with_any(name, &WORKER_AT_TOP)
+}
+
 /// What becomes of `name`, without the prefix of its level.
 pub(in crate::config) fn read_at(level: Level, name: &str) -> Reading {
     match level {
@@ -107,7 +112,7 @@ fn at_top(name: &str) -> Reading {
         return not_needed("there is no internal REST server");
     }
     let is_of_worker = definition(Scope::Worker, name).is_some();
-    if is_of_worker && (name == "exactly.once.source.support" || starts_with_any(name, &WORKER_AT_TOP)) {
+    if is_of_worker && (name == "exactly.once.source.support" || is_of_worker_at_top(name)) {
         return Reading::Read(meaning(Scope::Worker, name));
     }
     if starts_with_any(name, &WORKER_FAMILIES) || starts_with_any(name, &PLUGINS) {

@@ -14,7 +14,7 @@ mod nearest;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-pub(super) use self::levels::{Level, Reading, is_read_at_top, read_at};
+pub(super) use self::levels::{Level, Reading, is_of_worker_at_top, is_read_at_top, read_at};
 pub(super) use self::meaning::{Meaning, Use, meaning};
 pub(super) use self::nearest::nearest;
 
