@@ -159,18 +159,27 @@ fn logical_lines(text: &str) -> Vec<LogicalLine> {
             }
             current.line = index + 1;
         }
-        let backslashes = natural.chars().rev().take_while(|&c| c == '\\').count();
-        if backslashes % 2 == 1 {
+        if is_continued(natural) {
             current.text.push_str(&natural[..natural.len() - 1]);
             continue;
         }
         current.text.push_str(natural);
         lines.push(std::mem::replace(&mut current, LogicalLine { text: String::new(), line: 0 }));
     }
-    if !current.text.is_empty() {
+    if !current.text.is_empty() || ends_in_a_lone_continuation(text) {
         lines.push(current);
     }
     lines
+}
+
+fn is_continued(natural: &str) -> bool {
+    natural.chars().rev().take_while(|&c| c == '\\').count() % 2 == 1
+}
+
+/// Java takes a last line of nothing but a continuation for an empty key, unless a carriage return and a newline end it.
+fn ends_in_a_lone_continuation(text: &str) -> bool {
+    let last = text.strip_suffix(['\n', '\r']).unwrap_or(text).rsplit(['\n', '\r']).next();
+    last.is_some_and(|last| last.trim_start_matches(is_blank) == "\\")
 }
 
 /// Lines ended by a newline, a carriage return, or both.

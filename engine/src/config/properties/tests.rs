@@ -9,6 +9,39 @@ fn read(text: &str) -> Vec<(String, String, usize)> {
     properties.entries().iter().map(|e| (e.key.clone(), e.value.as_str().to_owned(), e.line)).collect()
 }
 
+/// What Java 17 makes of random texts; `tests/java/PropertiesGolden.java` wrote it.
+const GOLDEN: &str = include_str!("golden-jdk17.tsv");
+
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+}
+
+fn text(hex: &str) -> String {
+    String::from_utf8(bytes(hex)).unwrap()
+}
+
+#[test]
+fn every_text_is_read_as_java_reads_it() {
+    let mut wrong = Vec::new();
+    for line in GOLDEN.lines() {
+        let (typed, answer) = line.split_once('\t').unwrap();
+        let java: Option<Vec<(String, String)>> = (answer != "error").then(|| {
+            let entries = answer.split_whitespace().map(|entry| entry.split_once('=').unwrap());
+            entries.map(|(key, value)| (text(key), text(value))).collect()
+        });
+        let ours = Properties::parse(&bytes(typed)).ok().map(|properties| {
+            let entries = properties.effective().map(|e| (e.key.clone(), e.value.as_str().to_owned()));
+            let mut entries: Vec<_> = entries.collect();
+            entries.sort_unstable();
+            entries
+        });
+        if ours != java {
+            wrong.push(format!("{:?}: {ours:?}, Java {java:?}", String::from_utf8_lossy(&bytes(typed))));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), GOLDEN.lines().count(), wrong.join("\n"));
+}
+
 fn one(text: &str) -> (String, String) {
     let entries = read(text);
     assert_eq!(entries.len(), 1, "{entries:?}");
@@ -128,6 +161,9 @@ fn naive(text: &str) -> Vec<(String, String, usize)> {
             let continues = escaped && !comment;
             if continues {
                 logical.pop();
+                if logical.is_empty() && index + 1 >= chars.len() {
+                    entries.push(naive_entry(&logical, start));
+                }
             } else if !logical.is_empty() {
                 entries.push(naive_entry(&logical, start));
                 logical.clear();
