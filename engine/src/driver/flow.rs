@@ -1,5 +1,6 @@
 //! The task of one flow: it brings the clusters together, settles who writes, finds topics, and starts the shard.
 
+mod connect;
 mod identity;
 
 use std::collections::BTreeSet;
@@ -7,19 +8,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
-use tokio::time::{sleep, timeout};
-use twinlog_protocol::versions::Api;
+use tokio::time::sleep;
 
+use self::connect::check_clusters;
+pub(crate) use self::connect::{Connected, connect};
 use super::ask::Place;
-use super::fetcher::ANSWER_TO_FETCH_BYTES_MAX;
 use super::lanes::TAIL_LANE;
 use super::shard::{NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
 use super::topics::{self, Failure};
-use crate::config::{ClusterConfig, FlowConfig};
+use crate::config::FlowConfig;
 use crate::error::Error;
 use crate::event::FlowEvent;
-use crate::io::cluster::{self, ClusterClient};
+use crate::io::cluster::ClusterClient;
 use crate::machine::metadata::ClusterMetadata;
 use crate::machine::topic_sync::{self, MirroredTopic, TopicPlan};
 use crate::state::PartitionKey;
@@ -35,10 +36,6 @@ const LOST_ANSWER_PAUSE: Duration = Duration::from_secs(1);
 const ASKED_AT_ONCE: usize = 64;
 /// Pause before a question to a partition without leader is asked again.
 const LEADER_PAUSE: Duration = Duration::from_millis(200);
-/// A cluster id has 22 characters; it goes into the keys of the state topic.
-const CLUSTER_ID_BYTES_MAX: usize = 249;
-/// Characters of the name that brokers show; the protocol ends at 32,767 bytes.
-const CLIENT_ID_CHARS_MAX: usize = 249;
 /// First epochs lie in 1 ..= this, so that 24,000 more follow and foreign batches are not taken for ours.
 const FIRST_EPOCH_MAX: i16 = 8191;
 
@@ -54,55 +51,6 @@ pub(crate) struct FlowParts {
     pub(crate) events: broadcast::Sender<FlowEvent>,
     /// Becomes true when the flow shall come to rest.
     pub(crate) stop: watch::Receiver<bool>,
-}
-
-/// Both clusters of a flow, reached.
-pub(crate) struct Connected {
-    source: ClusterClient,
-    target: ClusterClient,
-}
-
-/// Reaches both clusters, each within `wait` if there is a limit.
-///
-/// # Errors
-/// [`Error::Unreachable`].
-pub(crate) async fn connect(
-    config: &FlowConfig,
-    seed: u64,
-    wait: Option<Duration>,
-) -> Result<Connected, Error> {
-    let source = client(&config.source, &config.name, seed);
-    let target = client(&config.target, &config.name, seed.rotate_left(32));
-    tokio::try_join!(reach(&source, wait), reach(&target, wait))?;
-    Ok(Connected { source, target })
-}
-
-fn client(config: &ClusterConfig, flow: &str, seed: u64) -> ClusterClient {
-    let mut client = cluster::ClusterConfig::new(&config.name, config.bootstrap.clone());
-    let client_id: String = format!("twinlog|{flow}").chars().take(CLIENT_ID_CHARS_MAX).collect();
-    client.client_id = Arc::from(client_id);
-    client.answer_bytes_max += ANSWER_TO_FETCH_BYTES_MAX;
-    ClusterClient::new(client, seed)
-}
-
-async fn reach(client: &ClusterClient, wait: Option<Duration>) -> Result<(), Error> {
-    let Some(limit) = wait else {
-        client.bootstrapped().await;
-        return Ok(());
-    };
-    match timeout(limit, client.bootstrapped()).await {
-        Ok(_) => Ok(()),
-        Err(_) => Err(Error::Unreachable {
-            cluster: client.alias().to_owned(),
-            seconds: limit.as_secs(),
-            why: client.last_error().map_or_else(|| no_answer(client), |error| error.to_string()),
-        }),
-    }
-}
-
-fn no_answer(client: &ClusterClient) -> String {
-    let servers: Vec<String> = client.config().bootstrap.iter().map(ToString::to_string).collect();
-    format!("no answer yet from {}", servers.join(", "))
 }
 
 /// Runs a flow until it is stopped.
@@ -143,46 +91,6 @@ fn fingerprint(options: &str) -> u64 {
     options
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-/// Checks that the flow can run between these clusters; gives the source's cluster id.
-async fn check_clusters(
-    config: &FlowConfig,
-    source: &ClusterClient,
-    target: &ClusterClient,
-) -> Result<String, Error> {
-    let (source_id, target_id) = (source.metadata().cluster_id.clone(), target.metadata().cluster_id.clone());
-    let (Some(source_id), Some(target_id)) = (source_id, target_id) else {
-        return Err(Error::Refused(format!("flow {}: a cluster tells no cluster id", config.name)));
-    };
-    for (id, cluster) in [(&source_id, &config.source.name), (&target_id, &config.target.name)] {
-        if id.len() > CLUSTER_ID_BYTES_MAX {
-            return Err(Error::Refused(format!(
-                "cluster {cluster}: its id has {} bytes; no Kafka gives out such a one",
-                id.len()
-            )));
-        }
-    }
-    if source_id == target_id {
-        return Err(Error::Refused(format!(
-            "flow {}: `{}` and `{}` are the same cluster (id {source_id}); check both bootstrap.servers",
-            config.name, config.source.name, config.target.name
-        )));
-    }
-    loop {
-        let Ok(connection) = target.any().await else {
-            sleep(LEADER_PAUSE).await;
-            continue;
-        };
-        return match connection.version(Api::DescribeProducers) {
-            Ok(_) => Ok(source_id),
-            Err(_) => Err(Error::Refused(format!(
-                "cluster {}: its brokers do not know DescribeProducers (Kafka 2.8 and newer do), so nothing can be \
-                 copied into it exactly once",
-                config.target.name
-            ))),
-        };
-    }
 }
 
 struct Flow {

@@ -1,0 +1,107 @@
+//! Reaching the two clusters of a flow, and refusing those that it cannot join.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+use twinlog_protocol::versions::Api;
+
+use super::LEADER_PAUSE;
+use crate::config::{ClusterConfig, FlowConfig};
+use crate::driver::fetcher::ANSWER_TO_FETCH_BYTES_MAX;
+use crate::error::Error;
+use crate::io::cluster::{self, ClusterClient};
+
+/// A cluster id has 22 characters; it goes into the keys of the state topic.
+const CLUSTER_ID_BYTES_MAX: usize = 249;
+/// Characters of the name that brokers show; the protocol ends at 32,767 bytes.
+const CLIENT_ID_CHARS_MAX: usize = 249;
+
+/// Both clusters of a flow, reached.
+pub(crate) struct Connected {
+    pub(super) source: ClusterClient,
+    pub(super) target: ClusterClient,
+}
+
+/// Reaches both clusters, each within `wait` if there is a limit.
+///
+/// # Errors
+/// [`Error::Unreachable`].
+pub(crate) async fn connect(
+    config: &FlowConfig,
+    seed: u64,
+    wait: Option<Duration>,
+) -> Result<Connected, Error> {
+    let source = client(&config.source, &config.name, seed);
+    let target = client(&config.target, &config.name, seed.rotate_left(32));
+    tokio::try_join!(reach(&source, wait), reach(&target, wait))?;
+    Ok(Connected { source, target })
+}
+
+fn client(config: &ClusterConfig, flow: &str, seed: u64) -> ClusterClient {
+    let mut client = cluster::ClusterConfig::new(&config.name, config.bootstrap.clone());
+    let client_id: String = format!("twinlog|{flow}").chars().take(CLIENT_ID_CHARS_MAX).collect();
+    client.client_id = Arc::from(client_id);
+    client.answer_bytes_max += ANSWER_TO_FETCH_BYTES_MAX;
+    ClusterClient::new(client, seed)
+}
+
+async fn reach(client: &ClusterClient, wait: Option<Duration>) -> Result<(), Error> {
+    let Some(limit) = wait else {
+        client.bootstrapped().await;
+        return Ok(());
+    };
+    match timeout(limit, client.bootstrapped()).await {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::Unreachable {
+            cluster: client.alias().to_owned(),
+            seconds: limit.as_secs(),
+            why: client.last_error().map_or_else(|| no_answer(client), |error| error.to_string()),
+        }),
+    }
+}
+
+fn no_answer(client: &ClusterClient) -> String {
+    let servers: Vec<String> = client.config().bootstrap.iter().map(ToString::to_string).collect();
+    format!("no answer yet from {}", servers.join(", "))
+}
+
+/// Checks that the flow can run between these clusters; gives the source's cluster id.
+pub(super) async fn check_clusters(
+    config: &FlowConfig,
+    source: &ClusterClient,
+    target: &ClusterClient,
+) -> Result<String, Error> {
+    let (source_id, target_id) = (source.metadata().cluster_id.clone(), target.metadata().cluster_id.clone());
+    let (Some(source_id), Some(target_id)) = (source_id, target_id) else {
+        return Err(Error::Refused(format!("flow {}: a cluster tells no cluster id", config.name)));
+    };
+    for (id, cluster) in [(&source_id, &config.source.name), (&target_id, &config.target.name)] {
+        if id.len() > CLUSTER_ID_BYTES_MAX {
+            return Err(Error::Refused(format!(
+                "cluster {cluster}: its id has {} bytes; no Kafka gives out such a one",
+                id.len()
+            )));
+        }
+    }
+    if source_id == target_id {
+        return Err(Error::Refused(format!(
+            "flow {}: `{}` and `{}` are the same cluster (id {source_id}); check both bootstrap.servers",
+            config.name, config.source.name, config.target.name
+        )));
+    }
+    loop {
+        let Ok(connection) = target.any().await else {
+            sleep(LEADER_PAUSE).await;
+            continue;
+        };
+        return match connection.version(Api::DescribeProducers) {
+            Ok(_) => Ok(source_id),
+            Err(_) => Err(Error::Refused(format!(
+                "cluster {}: its brokers do not know DescribeProducers (Kafka 2.8 and newer do), so nothing can be \
+                 copied into it exactly once",
+                config.target.name
+            ))),
+        };
+    }
+}
