@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tokio::sync::{broadcast, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::{broadcast, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::config::{FlowConfig, MirrorConfig};
-use crate::driver::flow::{self, Connected, FlowParts};
+use crate::driver::flow::{self, FlowParts};
 use crate::error::Error;
 use crate::flow_handle::FlowHandle;
 use crate::status::FlowStatus;
@@ -24,7 +24,7 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// How long [`EngineBuilder::start`] may take to reach the clusters. Without a limit it tries for ever.
+    /// How long [`EngineBuilder::start`] may take to reach the clusters. Without a limit each flow tries for ever.
     #[must_use]
     pub fn wait(mut self, limit: Duration) -> Self {
         self.wait = Some(limit);
@@ -39,26 +39,26 @@ impl EngineBuilder {
         self
     }
 
-    /// Reaches the clusters and starts the flows.
+    /// Starts the flows, each in a task of its own that reaches its own two clusters. Returns at once without a limit;
+    /// with one it waits until every flow has reached both.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] when a limit was set and ran out.
+    /// [`Error::Unreachable`] when a limit was set and ran out for a flow.
     pub async fn start(self) -> Result<Engine, Error> {
         let mut random = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let mut connecting = JoinSet::new();
-        for config in self.config.flows() {
-            let (config, seed, wait) = (config.clone(), random.u64(..), self.wait);
-            connecting.spawn(async move {
-                let connected = flow::connect(&config, seed, wait).await?;
-                Ok::<_, Error>((config, seed, connected))
-            });
+        let flows = self.config.flows().iter();
+        let (running, reaching): (Vec<_>, Vec<_>) =
+            flows.map(|config| Running::start(config.clone(), random.u64(..), self.wait)).unzip();
+        let engine = Engine { running };
+        if self.wait.is_some() {
+            for (running, reached) in engine.running.iter().zip(reaching) {
+                // Fails when the flow has ended instead.
+                if reached.await.is_err() {
+                    running.handle.ended().await?;
+                }
+            }
         }
-        let mut running = Vec::new();
-        while let Some(joined) = connecting.join_next().await {
-            let (config, seed, connected) = joined.map_err(|error| Error::Bug(error.to_string()))??;
-            running.push(Running::start(config, seed, connected));
-        }
-        Ok(Engine { running })
+        Ok(engine)
     }
 }
 
@@ -83,18 +83,20 @@ impl Drop for Running {
 }
 
 impl Running {
-    fn start(config: FlowConfig, seed: u64, connected: Connected) -> Self {
+    /// Starts a flow; also gives what tells when it has reached its clusters.
+    fn start(config: FlowConfig, seed: u64, wait: Option<Duration>) -> (Self, oneshot::Receiver<()>) {
         let (status, status_seen) = watch::channel(FlowStatus::default());
         let (events, _) = broadcast::channel(EVENTS_KEPT);
         let (stop, stop_seen) = watch::channel(false);
         let (ended, ended_seen) = watch::channel(None);
+        let (reached, reached_seen) = oneshot::channel();
         let handle = FlowHandle::new(config.name.clone(), status_seen, events.clone(), ended_seen);
-        let parts = FlowParts { config, seed, status, events, stop: stop_seen };
+        let parts = FlowParts { config, seed, wait, reached, status, events, stop: stop_seen };
         let task = tokio::spawn(async move {
-            let result = flow::run(parts, connected).await;
+            let result = flow::run(parts).await;
             ended.send_replace(Some(result));
         });
-        Self { handle, stop, task }
+        (Self { handle, stop, task }, reached_seen)
     }
 }
 
@@ -142,5 +144,56 @@ impl Engine {
             running.handle.result().unwrap_or(Ok(()))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::machine::hold::Side;
+
+    /// Two flows between clusters at ports where nobody listens.
+    fn nobody_there() -> MirrorConfig {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut text = "clusters = a, b, c\na->b.enabled = true\na->c.enabled = true\n".to_owned();
+        for name in ["a", "b", "c"] {
+            text.push_str(&format!("{name}.bootstrap.servers = 127.0.0.1:{port}\n"));
+        }
+        MirrorConfig::from_properties(text.as_bytes()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn without_a_limit_flows_start_at_once_and_can_be_stopped_while_they_connect() {
+        let begun = Instant::now();
+        let engine = Engine::builder(nobody_there()).start().await.unwrap();
+        let flows: Vec<FlowHandle> = engine.flows().cloned().collect();
+        assert_eq!(flows.iter().map(FlowHandle::name).collect::<Vec<_>>(), ["a->b", "a->c"]);
+        while flows[1].status().not_reached.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(flows[1].status().not_reached, [Side::Source, Side::Target]);
+        assert!(flows.iter().all(|flow| flow.result().is_none()));
+        engine.shutdown(Duration::from_secs(60)).await.unwrap();
+        assert!(flows.iter().all(|flow| matches!(flow.result(), Some(Ok(())))));
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test]
+    async fn with_a_limit_the_start_fails_and_ends_all_flows() {
+        let builder = Engine::builder(nobody_there()).wait(Duration::from_millis(50));
+        assert!(matches!(builder.start().await, Err(Error::Unreachable { seconds: 0, .. })));
+    }
+
+    #[tokio::test]
+    async fn a_flow_whose_engine_was_dropped_has_ended_with_an_error() {
+        let engine = Engine::builder(nobody_there()).start().await.unwrap();
+        let flow = engine.flow("a->c").unwrap();
+        drop(engine);
+        assert!(matches!(flow.ended().await, Err(Error::Bug(_))));
+        assert!(matches!(flow.result(), Some(Err(Error::Bug(_)))));
     }
 }

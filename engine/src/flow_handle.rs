@@ -62,15 +62,21 @@ impl FlowHandle {
     /// # Errors
     /// What it ended with.
     pub async fn ended(&self) -> Result<(), Error> {
-        let mut ended = self.ended.clone();
-        let result = match ended.wait_for(Option::is_some).await {
-            Ok(result) => result.clone(),
-            Err(_) => None,
-        };
-        result.unwrap_or_else(|| Err(Error::Bug("the flow's task was lost".to_owned())))
+        // Fails when the flow's task was lost, which the result tells.
+        let _ = self.ended.clone().wait_for(Option::is_some).await;
+        self.result().unwrap_or_else(|| Err(lost()))
     }
 
-    pub(crate) fn result(&self) -> Option<Result<(), Error>> {
-        self.ended.borrow().clone()
+    /// How the flow ended; none while it runs.
+    #[must_use]
+    pub fn result(&self) -> Option<Result<(), Error>> {
+        // Looked at first: the task tells its result before it goes.
+        let is_gone = self.ended.has_changed().is_err();
+        let told = self.ended.borrow().clone();
+        told.or_else(|| is_gone.then(|| Err(lost())))
     }
+}
+
+fn lost() -> Error {
+    Error::Bug("the flow's task was lost".to_owned())
 }

@@ -10,8 +10,7 @@ use std::time::Duration;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::sleep;
 
-use self::connect::check_clusters;
-pub(crate) use self::connect::{Connected, connect};
+use self::connect::{Connected, check_clusters, connect};
 use super::ask::Place;
 use super::lanes::TAIL_LANE;
 use super::shard::{NewPartition, Shard, ShardInput, ShardParts};
@@ -47,6 +46,10 @@ pub(crate) struct FlowParts {
     pub(crate) config: FlowConfig,
     /// Random numbers of the process.
     pub(crate) seed: u64,
+    /// How long the clusters may be out of reach at the start; none means for ever.
+    pub(crate) wait: Option<Duration>,
+    /// Told when both clusters are reached.
+    pub(crate) reached: oneshot::Sender<()>,
     pub(crate) status: watch::Sender<FlowStatus>,
     pub(crate) events: broadcast::Sender<FlowEvent>,
     /// Becomes true when the flow shall come to rest.
@@ -56,29 +59,40 @@ pub(crate) struct FlowParts {
 /// Runs a flow until it is stopped.
 ///
 /// # Errors
-/// [`Error::Refused`] when the clusters cannot be joined by this flow, [`Error::State`] when the state topic cannot be
-/// read.
-pub(crate) async fn run(parts: FlowParts, connected: Connected) -> Result<(), Error> {
-    let Connected { source, target } = connected;
-    let source_cluster_id = check_clusters(&parts.config, &source, &target).await?;
-    topics::ensure_state_topic(&target, &parts.config).await?;
+/// [`Error::Unreachable`] when a cluster is not reached in time, [`Error::Refused`] when the clusters cannot be joined by
+/// this flow, [`Error::State`] when the state topic cannot be read.
+pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
+    let FlowParts { config, seed, wait, reached, status, events, mut stop } = parts;
+    let prepare = async {
+        let connected = connect(&config, seed, wait, &status).await?;
+        // Nobody may wait for it.
+        let _ = reached.send(());
+        let source_cluster_id = check_clusters(&config, &connected).await?;
+        topics::ensure_state_topic(&connected.target, &config).await?;
+        Ok::<_, Error>((connected, source_cluster_id))
+    };
+    let (Connected { source, target }, source_cluster_id) = tokio::select! {
+        prepared = prepare => prepared?,
+        // An error means that the engine is gone, which stops the flow as well.
+        _ = stop.wait_for(|stop| *stop) => return Ok(()),
+    };
     let (to_shard, inputs) = mpsc::channel(QUEUE_LENGTH);
     let (to_state, requests) = mpsc::channel(QUEUE_LENGTH);
-    let mut random = fastrand::Rng::with_seed(parts.seed);
+    let mut random = fastrand::Rng::with_seed(seed);
     let instance = random.u64(..);
     let state = StateTopic::new(target.clone(), source_cluster_id, instance, requests, to_shard.clone());
     let shard = Shard::new(ShardParts {
-        flow: parts.config.name.clone(),
+        flow: config.name.clone(),
         source: source.clone(),
         target: target.clone(),
         inputs,
         state: to_state.clone(),
-        status: parts.status,
-        events: parts.events,
+        status,
+        events,
         fingerprint: fingerprint(DECIDING_OPTIONS),
         first_epoch: random.i16(1..=FIRST_EPOCH_MAX),
     });
-    let flow = Flow { config: parts.config, source, target, to_shard, to_state, stop: parts.stop };
+    let flow = Flow { config, source, target, to_shard, to_state, stop };
     // All three end together: what one of them returns first ends the flow, but for the shard, which ends when told.
     tokio::select! {
         result = state.run() => result,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use twinlog_protocol::versions::Api;
 
@@ -11,6 +12,8 @@ use crate::config::{ClusterConfig, FlowConfig};
 use crate::driver::fetcher::ANSWER_TO_FETCH_BYTES_MAX;
 use crate::error::Error;
 use crate::io::cluster::{self, ClusterClient};
+use crate::machine::hold::Side;
+use crate::status::FlowStatus;
 
 /// A cluster id has 22 characters; it goes into the keys of the state topic.
 const CLUSTER_ID_BYTES_MAX: usize = 249;
@@ -18,23 +21,30 @@ const CLUSTER_ID_BYTES_MAX: usize = 249;
 const CLIENT_ID_CHARS_MAX: usize = 249;
 
 /// Both clusters of a flow, reached.
-pub(crate) struct Connected {
+pub(super) struct Connected {
     pub(super) source: ClusterClient,
     pub(super) target: ClusterClient,
 }
 
-/// Reaches both clusters, each within `wait` if there is a limit.
+/// Reaches both clusters, each within `wait` if there is a limit. The status tells which are still out of reach.
 ///
 /// # Errors
 /// [`Error::Unreachable`].
-pub(crate) async fn connect(
+pub(super) async fn connect(
     config: &FlowConfig,
     seed: u64,
     wait: Option<Duration>,
+    status: &watch::Sender<FlowStatus>,
 ) -> Result<Connected, Error> {
     let source = client(&config.source, &config.name, seed);
     let target = client(&config.target, &config.name, seed.rotate_left(32));
-    tokio::try_join!(reach(&source, wait), reach(&target, wait))?;
+    status.send_modify(|status| status.not_reached = vec![Side::Source, Side::Target]);
+    let reach = async |client: &ClusterClient, side| {
+        reach(client, wait).await?;
+        status.send_modify(|status| status.not_reached.retain(|not_reached| *not_reached != side));
+        Ok::<_, Error>(())
+    };
+    tokio::try_join!(reach(&source, Side::Source), reach(&target, Side::Target))?;
     Ok(Connected { source, target })
 }
 
@@ -69,8 +79,7 @@ fn no_answer(client: &ClusterClient) -> String {
 /// Checks that the flow can run between these clusters; gives the source's cluster id.
 pub(super) async fn check_clusters(
     config: &FlowConfig,
-    source: &ClusterClient,
-    target: &ClusterClient,
+    Connected { source, target }: &Connected,
 ) -> Result<String, Error> {
     let (source_id, target_id) = (source.metadata().cluster_id.clone(), target.metadata().cluster_id.clone());
     let (Some(source_id), Some(target_id)) = (source_id, target_id) else {
