@@ -16,7 +16,8 @@ Exit codes:
    64  the file or the command line cannot be used, or a cluster refuses what nothing can do without
    69  a cluster was not reached in time
    70  a bug
-  130  a second signal: ended at once";
+  130  a second signal: ended at once
+Of several flows the one that fared worst counts: 70 before 64, 69, 1 and 0.";
 
 /// Copies topics from one Kafka cluster to another: every record once, in order, unchanged.
 ///
@@ -30,11 +31,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the flow that a properties file enables
+    /// Run the flows that a properties file enables
     ///
     /// Copies what is there and then whatever is written, until SIGTERM or SIGINT. It can be killed at any moment
-    /// and started again: nothing is lost or repeated. Logs go to standard error; on a terminal one live line shows
-    /// the flow.
+    /// and started again: nothing is lost or repeated. A flow that ends with an error leaves the others running. Logs
+    /// go to standard error; on a terminal one live line shows each flow.
     Run(RunArgs),
 
     /// Say what a file means, flow by flow, and what is wrong with it

@@ -4,7 +4,7 @@ use std::{io, io::IsTerminal as _, time::Duration};
 
 use indicatif::{BinaryBytes, HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::Instant;
-use twinlog_engine::FlowStatus;
+use twinlog_engine::{Error, FlowStatus};
 
 use crate::args::LogFormat;
 
@@ -37,6 +37,11 @@ impl FlowLine {
     pub(crate) fn show(&mut self, now: Instant, status: &FlowStatus) {
         self.rate.update(now, status.records);
         self.bar.set_message(describe(&self.name, status, self.rate.records_per_second));
+    }
+
+    /// Of a flow that has ended while others run.
+    pub(crate) fn show_end(&self, error: &Error) {
+        self.bar.set_message(format!("{}  ended: {error}", self.name));
     }
 }
 

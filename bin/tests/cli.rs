@@ -1,6 +1,7 @@
 //! The program from outside: what it prints and the code it ends with, as far as no broker is needed.
 
-use std::process::{Command, Output};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Output, Stdio};
 
 use tempfile::NamedTempFile;
 
@@ -98,6 +99,24 @@ fn few_file_descriptors_are_told() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(69), "{errors}");
     assert!(errors.contains("only 40 file descriptors"), "{errors}");
+}
+
+#[test]
+fn flows_that_still_connect_are_stopped_by_sigterm() {
+    let file = file(&format!("{GOOD}east->west.enabled = true\n"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_twinlog"));
+    command.arg("run").arg(file.path()).env_remove("RUST_LOG").stderr(Stdio::piped());
+    let mut twinlog = command.spawn().unwrap();
+    let mut log = BufReader::new(twinlog.stderr.take().expect("it is piped"));
+    let mut lines = String::new();
+    while !lines.contains("cluster not reached") {
+        assert!(log.read_line(&mut lines).unwrap() > 0, "it ended by itself: {lines}");
+    }
+    let sent = Command::new("kill").args(["-TERM", &twinlog.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    log.read_to_string(&mut lines).unwrap();
+    assert_eq!(twinlog.wait().unwrap().code(), Some(0), "{lines}");
+    assert!(!lines.contains("were ended"), "they came to rest by themselves: {lines}");
 }
 
 #[test]

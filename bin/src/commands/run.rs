@@ -1,34 +1,25 @@
-//! `twinlog run FILE`: start the flow, show it, end it in order.
+//! `twinlog run FILE`: start the flows, show them, end them in order.
+
+mod watch;
 
 use std::time::Duration;
 
-use futures_util::future::select_all;
 use indicatif::MultiProgress;
-use tokio::time::{Instant, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
 use twinlog_engine::config::MirrorConfig;
-use twinlog_engine::{Engine, Error, FlowHandle, FlowStatus};
+use twinlog_engine::{Engine, Error};
 
+use self::watch::Flows;
 use crate::{
     args::{LogFormat, RunArgs},
     descriptors,
     exit_code::ExitCode,
-    load, logging,
-    progress::{self, FlowLine},
+    load, logging, progress,
     signals::Signals,
 };
 
 /// Time for batches under way to be acknowledged after a signal.
 const DRAIN: Duration = Duration::from_secs(5);
-
-/// Between two updates of the live line.
-const SHOW_EVERY: Duration = Duration::from_millis(250);
-
-/// Between two lines in the log about how far a flow is, where no live line shows it.
-const LOG_EVERY: Duration = Duration::from_secs(60);
-
-/// Held partitions that are named one by one at the end.
-const HELD_NAMED_MAX: usize = 20;
 
 /// Runs to the end and says how it ended.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
@@ -52,7 +43,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
             return ExitCode::Bug;
         }
     };
-    let code = runtime.block_on(run_flow(args, config, &lines));
+    let code = runtime.block_on(run_flows(args, config, &lines));
     runtime.shutdown_background();
     code
 }
@@ -110,8 +101,7 @@ async fn start(args: &RunArgs, config: MirrorConfig) -> Result<Engine, Error> {
     builder.start().await
 }
 
-async fn run_flow(args: &RunArgs, config: MirrorConfig, lines: &MultiProgress) -> ExitCode {
-    let names: Vec<String> = config.flows().iter().map(|flow| flow.name.clone()).collect();
+async fn run_flows(args: &RunArgs, config: MirrorConfig, lines: &MultiProgress) -> ExitCode {
     let mut signals = match Signals::install() {
         Ok(signals) => signals,
         Err(error) => {
@@ -122,123 +112,33 @@ async fn run_flow(args: &RunArgs, config: MirrorConfig, lines: &MultiProgress) -
     let started = tokio::select! {
         started = start(args, config) => started,
         signal = signals.next() => {
-            info!("{signal} before the start was done: nothing to drain");
+            info!("{signal} before all clusters were reached: ended at once");
             return ExitCode::Done;
         }
     };
     let engine = match started {
         Ok(engine) => engine,
-        Err(error) => return ended(&error),
+        Err(error) => {
+            error!("{error}");
+            return ExitCode::of(&error);
+        }
     };
-    let flows = match names.iter().map(|name| engine.flow(name)).collect::<Result<Vec<_>, _>>() {
-        Ok(flows) => flows,
-        Err(error) => return ended(&error),
-    };
-    let code = watch(args, &names, &flows, &mut signals, lines).await;
+    let mut flows = Flows::new(&engine, lines);
+    let signal = flows.watch(args.until_caught_up, &mut signals, lines).await;
+    let mut code = flows.tell_ended();
+    match signal {
+        Some(signal) => info!("{signal}: draining for at most {} s", DRAIN.as_secs()),
+        None => code = code.max(flows.tell_held()),
+    }
     tokio::select! {
-        ended_with = engine.shutdown(DRAIN) => {
-            names.iter().zip(&flows).for_each(|(name, flow)| log_status(name, &flow.status(), "stopped"));
-            match ended_with {
-                Err(error) if code == ExitCode::Done => ended(&error),
-                _ => code,
-            }
+        drained = engine.shutdown(DRAIN) => {
+            flows.log_stopped();
+            // Without an error nothing ended but what was told before, and what was stopped.
+            if drained.is_err() { code.max(flows.tell_ended()) } else { code }
         }
         signal = signals.next() => {
             warn!("{signal} again: ended at once, what was under way is lined up at the next start");
             ExitCode::SecondSignal
         }
-    }
-}
-
-/// Shows the flows until they are level (when that was asked for), a signal comes or one fails.
-async fn watch(
-    args: &RunArgs,
-    names: &[String],
-    flows: &[FlowHandle],
-    signals: &mut Signals,
-    lines: &MultiProgress,
-) -> ExitCode {
-    let mut shown: Vec<FlowLine> =
-        names.iter().map(|name| FlowLine::new(lines, name, Instant::now())).collect();
-    let [mut tick, mut log] = [SHOW_EVERY, LOG_EVERY].map(|pause| {
-        let mut interval = interval(pause);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        interval
-    });
-    log.reset();
-    let level = async {
-        for (name, flow) in names.iter().zip(flows) {
-            flow.caught_up().await?;
-            info!(flow = name, "caught up");
-        }
-        if args.until_caught_up {
-            return Ok(());
-        }
-        // A flow ends by itself only with an error.
-        let (ended_with, ..) = select_all(flows.iter().map(|flow| Box::pin(flow.ended()))).await;
-        ended_with
-    };
-    tokio::pin!(level);
-    loop {
-        tokio::select! {
-            signal = signals.next() => {
-                info!("{signal}: draining for at most {} s", DRAIN.as_secs());
-                return ExitCode::Done;
-            }
-            ended_with = &mut level => return match ended_with {
-                Ok(()) => summary(names, flows),
-                Err(error) => ended(&error),
-            },
-            now = tick.tick() => {
-                for (line, flow) in shown.iter_mut().zip(flows) {
-                    line.show(now, &flow.status());
-                }
-            }
-            _ = log.tick(), if lines.is_hidden() => {
-                names.iter().zip(flows).for_each(|(name, flow)| log_status(name, &flow.status(), "running"));
-            }
-        }
-    }
-}
-
-/// One line about how far a flow is.
-fn log_status(name: &str, status: &FlowStatus, what: &str) {
-    let FlowStatus { partitions, records, bytes, lag_records, held_partitions: held, .. } = status;
-    info!(flow = name, partitions, records, bytes, lag_records, held, "{what}");
-    if let Some(first) = &status.first_waiting {
-        warn!(flow = name, partitions = status.waiting, "partitions do not get on: {first}");
-    }
-    if let Some(first) = &status.first_without_leader {
-        warn!(flow = name, partitions = status.without_leader, first, "partitions without a leader wait");
-    }
-}
-
-/// The last word of a run that ends by itself.
-fn summary(names: &[String], flows: &[FlowHandle]) -> ExitCode {
-    let mut code = ExitCode::Done;
-    for (name, flow) in names.iter().zip(flows) {
-        let status = flow.status();
-        for held in status.held.iter().take(HELD_NAMED_MAX) {
-            error!(flow = name, topic = held.topic, partition = held.partition, "held: {}", held.reason);
-        }
-        if !status.held.is_empty() {
-            error!(flow = name, held = status.held.len(), "partitions are held, all others are level");
-        }
-        for failed in &status.failed_topics {
-            error!(flow = name, topic = failed.topic, "not mirrored: {}", failed.reason);
-        }
-        if !status.is_healthy() {
-            code = ExitCode::Held;
-        }
-    }
-    code
-}
-
-fn ended(error: &Error) -> ExitCode {
-    error!("{error}");
-    match error {
-        Error::Unreachable { .. } => ExitCode::Unreachable,
-        Error::Config(_) | Error::Refused(_) | Error::State(_) | Error::UnknownFlow(_) => ExitCode::BadConfig,
-        _ => ExitCode::Bug,
     }
 }

@@ -1,0 +1,160 @@
+//! Running flows side by side: shown while they run, each until it has nothing more to do or has ended.
+
+use std::time::Duration;
+
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use indicatif::MultiProgress;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+use tracing::{error, info, warn};
+use twinlog_engine::{Engine, Error, FlowHandle, FlowStatus};
+
+use crate::{exit_code::ExitCode, progress::FlowLine, signals::Signals};
+
+/// Between two updates of the live lines.
+const SHOW_EVERY: Duration = Duration::from_millis(250);
+
+/// Between two lines in the log about how far a flow is, where no live line shows it.
+const LOG_EVERY: Duration = Duration::from_secs(60);
+
+/// Held partitions that are named one by one at the end.
+const HELD_NAMED_MAX: usize = 20;
+
+/// All flows of the process.
+pub(super) struct Flows {
+    all: Vec<Watched>,
+}
+
+struct Watched {
+    flow: FlowHandle,
+    line: FlowLine,
+    /// Whether the error that it ended with is in the log.
+    told: bool,
+}
+
+impl Flows {
+    pub(super) fn new(engine: &Engine, lines: &MultiProgress) -> Self {
+        let now = Instant::now();
+        let watched = |flow: &FlowHandle| Watched {
+            flow: flow.clone(),
+            line: FlowLine::new(lines, flow.name(), now),
+            told: false,
+        };
+        Self { all: engine.flows().map(watched).collect() }
+    }
+
+    /// Shows the flows until each has ended, or has caught up when that is all it has to do; or until a signal comes,
+    /// whose name is given then.
+    pub(super) async fn watch(
+        &mut self,
+        until_caught_up: bool,
+        signals: &mut Signals,
+        lines: &MultiProgress,
+    ) -> Option<&'static str> {
+        let follow = |watched: &Watched| follow(watched.flow.clone(), until_caught_up);
+        let mut under_way: FuturesUnordered<_> = self.all.iter().map(follow).collect();
+        let [mut tick, mut log] = [SHOW_EVERY, LOG_EVERY].map(paced);
+        log.reset();
+        loop {
+            tokio::select! {
+                signal = signals.next() => return Some(signal),
+                done = under_way.next() => {
+                    self.tell_ended();
+                    done?;
+                }
+                now = tick.tick() => self.all.iter_mut().for_each(|watched| watched.show(now)),
+                _ = log.tick(), if lines.is_hidden() => self.all.iter().for_each(Watched::log),
+            }
+        }
+    }
+
+    /// Says of each flow that ended with an error what it was, once. The greatest of their codes.
+    pub(super) fn tell_ended(&mut self) -> ExitCode {
+        let codes = self.all.iter_mut().filter_map(Watched::tell_ended);
+        codes.max().unwrap_or(ExitCode::Done)
+    }
+
+    /// The last word about flows that had nothing more to do. The greatest of their codes.
+    pub(super) fn tell_held(&self) -> ExitCode {
+        let going_on = self.all.iter().filter(|watched| watched.flow.result().is_none());
+        going_on.map(Watched::tell_held).max().unwrap_or(ExitCode::Done)
+    }
+
+    /// How far each flow came.
+    pub(super) fn log_stopped(&self) {
+        for Watched { flow, .. } in &self.all {
+            log_status(flow.name(), &flow.status(), "stopped");
+        }
+    }
+}
+
+/// Ends when there is nothing more to wait for. A flow ends by itself only with an error.
+async fn follow(flow: FlowHandle, until_caught_up: bool) {
+    if flow.caught_up().await.is_err() {
+        return;
+    }
+    info!(flow = flow.name(), "caught up");
+    if !until_caught_up {
+        // The result is asked for by whoever tells it.
+        let _ = flow.ended().await;
+    }
+}
+
+fn paced(pause: Duration) -> Interval {
+    let mut interval = interval(pause);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+impl Watched {
+    fn error(&self) -> Option<Error> {
+        self.flow.result()?.err()
+    }
+
+    fn show(&mut self, now: Instant) {
+        match self.error() {
+            Some(error) => self.line.show_end(&error),
+            None => self.line.show(now, &self.flow.status()),
+        }
+    }
+
+    fn log(&self) {
+        match self.error() {
+            Some(error) => error!(flow = self.flow.name(), "ended, others run on: {error}"),
+            None => log_status(self.flow.name(), &self.flow.status(), "running"),
+        }
+    }
+
+    fn tell_ended(&mut self) -> Option<ExitCode> {
+        let error = self.error()?;
+        if !std::mem::replace(&mut self.told, true) {
+            error!(flow = self.flow.name(), "{error}");
+        }
+        Some(ExitCode::of(&error))
+    }
+
+    fn tell_held(&self) -> ExitCode {
+        let (name, status) = (self.flow.name(), self.flow.status());
+        for held in status.held.iter().take(HELD_NAMED_MAX) {
+            error!(flow = name, topic = held.topic, partition = held.partition, "held: {}", held.reason);
+        }
+        if !status.held.is_empty() {
+            error!(flow = name, held = status.held.len(), "partitions are held, all others are level");
+        }
+        for failed in &status.failed_topics {
+            error!(flow = name, topic = failed.topic, "not mirrored: {}", failed.reason);
+        }
+        if status.is_healthy() { ExitCode::Done } else { ExitCode::Held }
+    }
+}
+
+/// One line about how far a flow is.
+fn log_status(name: &str, status: &FlowStatus, what: &str) {
+    let FlowStatus { partitions, records, bytes, lag_records, held_partitions: held, .. } = status;
+    info!(flow = name, partitions, records, bytes, lag_records, held, "{what}");
+    if let Some(first) = &status.first_waiting {
+        warn!(flow = name, partitions = status.waiting, "partitions do not get on: {first}");
+    }
+    if let Some(first) = &status.first_without_leader {
+        warn!(flow = name, partitions = status.without_leader, first, "partitions without a leader wait");
+    }
+}
