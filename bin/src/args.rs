@@ -73,6 +73,13 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
+    /// Run only the flows into these clusters
+    ///
+    /// Names as in `clusters`, several with commas or blanks between: one file for all places, one twinlog near each
+    /// target. The whole file is checked all the same.
+    #[arg(long, value_name = "CLUSTER", value_delimiter = ',', num_args = 1..)]
+    pub(crate) clusters: Vec<String>,
+
     /// End once everything that was there at the start is copied
     ///
     /// Topics of the first listing count, each partition up to the end that it had when it was first read. Ends with 1
@@ -137,6 +144,13 @@ mod tests {
         assert_eq!(run(&["f", "--until-caught-up"]).wait_limit(), Some(Duration::from_secs(30)));
         assert_eq!(run(&["f", "--wait", "5"]).wait_limit(), Some(Duration::from_secs(5)));
         assert_eq!(run(&["--wait=0", "f", "--until-caught-up"]).wait_limit(), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn clusters_are_named_as_mm2_takes_them() {
+        assert_eq!(run(&["f"]).clusters, [""; 0]);
+        assert_eq!(run(&["f", "--clusters", "b", "c", "--until-caught-up"]).clusters, ["b", "c"]);
+        assert_eq!(run(&["f", "--clusters=b,c", "--clusters", "d"]).clusters, ["b", "c", "d"]);
     }
 
     #[test]

@@ -45,9 +45,10 @@ impl fmt::Display for LoadError {
     }
 }
 
-/// Reads and understands `file`.
-pub(crate) fn mirror_config(file: &Path) -> Result<MirrorConfig, LoadError> {
-    Ok(MirrorConfig::from_properties(&read(file)?)?)
+/// Reads and understands `file`; keeps the flows into `clusters` when any are named.
+pub(crate) fn mirror_config(file: &Path, clusters: &[String]) -> Result<MirrorConfig, LoadError> {
+    let config = MirrorConfig::from_properties(&read(file)?)?;
+    Ok(if clusters.is_empty() { config } else { config.only_into(clusters)? })
 }
 
 /// Reads `file`, properties or a connector's JSON, and says what it means, faults included.
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     fn sentences(file: &Path) -> Vec<String> {
-        mirror_config(file).unwrap_err().sentences()
+        mirror_config(file, &[]).unwrap_err().sentences()
     }
 
     #[test]

@@ -150,6 +150,21 @@ fn every_fault_of_a_file_is_listed_in_its_order() {
 }
 
 #[test]
+fn clusters_that_no_flow_goes_into_are_refused() {
+    let errors = refused(GOOD, &["--clusters", "north,east"]);
+    assert!(
+        errors.ends_with(
+            "\n  `--clusters`: no cluster is named `north`; use the names in `clusters`: west, east\n"
+        ),
+        "{errors}"
+    );
+    let errors = refused(GOOD, &["--clusters", "west"]);
+    assert!(
+        errors.contains("no enabled flow goes into west; name a target of an enabled flow: `west->east`")
+    );
+}
+
+#[test]
 fn an_empty_file_is_one_sentence() {
     let errors = refused("", &[]);
     assert!(errors.ends_with(

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         logging::tell(format!("error: --log-level: {sentence}\n").as_bytes());
         return ExitCode::BadConfig;
     }
-    let config = match load::mirror_config(&args.file) {
+    let config = match load::mirror_config(&args.file, &args.clusters) {
         Ok(config) => config,
         Err(refused) => return refuse(args, &refused),
     };

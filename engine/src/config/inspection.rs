@@ -14,6 +14,8 @@ use super::{loops, refused, values};
 /// Everything that a configuration says, and everything that is to be said of it.
 #[derive(Clone, Debug, Default)]
 pub struct Inspection {
+    /// The names in `clusters`.
+    pub(super) clusters: Vec<String>,
     pub(super) flows: Vec<FlowConfig>,
     options: Vec<FlowOptions>,
     faults: Vec<Fault>,
@@ -50,7 +52,8 @@ impl Inspection {
         inspection.faults.extend(loops::check(&properties, &inspection.flows));
         inspection.warnings.extend(properties.utf8_note());
         inspection.warnings.extend(values::odd(&properties).map(|(entry, text)| Warning::of(entry, text)));
-        inspection.finish(notices::of_properties(&properties, &clusters), spoilt)
+        let notices = notices::of_properties(&properties, &clusters);
+        Self { clusters, ..inspection }.finish(notices, spoilt)
     }
 
     /// Reads a connector's JSON, bare or with name and config, as Connect does.

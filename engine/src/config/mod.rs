@@ -18,6 +18,7 @@ mod inspection;
 mod keys;
 mod loops;
 mod notices;
+mod only_into;
 mod options;
 mod properties;
 mod providers;
