@@ -56,6 +56,8 @@ pub struct FlowConfig {
     pub refresh_topics_interval: Option<Duration>,
     /// `offsets.mode`.
     pub offsets_mode: OffsetsMode,
+    /// `loops.allow`: what looks like a loop is told and run, where somebody can see to it that it is none.
+    pub loops_allowed: bool,
 }
 
 /// Reads the flow; none when a fault was found, which the resolver holds.
@@ -70,6 +72,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     let offset_storage_replication_factor = offset_storage_replication_factor(resolver);
     let refresh_topics_interval = refresh_interval(resolver);
     let offsets_mode = offsets_mode(resolver);
+    let loops_allowed = resolver.boolean("loops.allow", false).value;
     let separators = separators(resolver);
     let policy_kind = policy_kind(resolver);
     let (source, target) = (source?, target?);
@@ -84,6 +87,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
         offset_storage_replication_factor,
         refresh_topics_interval,
         offsets_mode,
+        loops_allowed,
     })
 }
 

@@ -49,7 +49,9 @@ impl Inspection {
             inspection.read_flow(Resolver::new(&properties, names));
         }
         inspection.faults.extend(refused::heartbeats_of_pairs(&properties, &clusters));
-        inspection.faults.extend(loops::check(&properties, &inspection.flows));
+        let (loops, allowed_loops) = loops::check(&properties, &inspection.flows);
+        inspection.faults.extend(loops);
+        inspection.warnings.extend(allowed_loops);
         inspection.warnings.extend(properties.utf8_note());
         inspection.warnings.extend(values::odd(&properties).map(|(entry, text)| Warning::of(entry, text)));
         let notices = notices::of_properties(&properties, &clusters);

@@ -1,29 +1,36 @@
 //! Flows that would copy records round and round, as far as the file alone shows it.
 //!
 //! Under prefixed names MM2's rule by names ends every round (`ReplicationPolicy::is_cycle`). Where topics keep their
-//! names nothing does, so that two ways between the same clusters, and rings of more, are refused. Two names for one
-//! cluster show only when both are reached.
+//! names nothing does, so that two ways between the same clusters, and rings of more, are refused. `loops.allow` lets
+//! rings of three and more pass: somebody may see to it that their topics differ. Two names for one cluster show only
+//! when both are reached (`machine::cluster_names`).
 
-use super::error::Fault;
+use super::error::{Fault, Origin};
 use super::flow::FlowConfig;
 use super::flows::enabling_entry;
-use super::properties::Properties;
+use super::notices::Warning;
+use super::properties::{Entry, Properties};
 
-/// A fault for each shortest ring of flows under equal names.
-pub(super) fn check(properties: &Properties, flows: &[FlowConfig]) -> Vec<Fault> {
+/// A fault for each shortest ring of flows under equal names; a warning instead where all of its flows allow loops.
+pub(super) fn check(properties: &Properties, flows: &[FlowConfig]) -> (Vec<Fault>, Vec<Warning>) {
     let flows: Vec<&FlowConfig> = flows.iter().filter(|flow| flow.selection.keeps_names()).collect();
     let mut told: Vec<&str> = Vec::new();
-    let mut faults = Vec::new();
+    let (mut faults, mut warnings) = (Vec::new(), Vec::new());
     for flow in &flows {
         if told.contains(&flow.name.as_str()) {
             continue;
         }
         if let Some(ring) = ring(flow, &flows) {
             told.extend(ring.iter().map(|flow| flow.name.as_str()));
-            faults.extend(refusal(properties, &ring));
+            let Some(entry) = last_entry(properties, &ring) else { continue };
+            if ring.len() > 2 && ring.iter().all(|flow| flow.loops_allowed) {
+                warnings.push(warning(entry, &ring));
+            } else {
+                faults.push(refusal(entry, &ring));
+            }
         }
     }
-    faults
+    (faults, warnings)
 }
 
 /// The shortest way from the flow's target back to its source, the flow first.
@@ -55,31 +62,54 @@ fn way_to<'f>(mut at: usize, reached: &[(&'f FlowConfig, usize)]) -> Vec<&'f Flo
     way
 }
 
-fn refusal(properties: &Properties, ring: &[&FlowConfig]) -> Option<Fault> {
-    let names: Vec<String> = ring.iter().map(|flow| format!("`{}`", flow.name)).collect();
+/// Where the last flow of the ring is enabled.
+fn last_entry<'p>(properties: &'p Properties, ring: &[&FlowConfig]) -> Option<&'p Entry> {
     let entries =
         ring.iter().filter_map(|flow| enabling_entry(properties, &flow.source.name, &flow.target.name));
-    let last = entries.max_by_key(|entry| entry.line)?;
+    entries.max_by_key(|entry| entry.line)
+}
+
+fn names(ring: &[&FlowConfig]) -> String {
+    let names: Vec<String> = ring.iter().map(|flow| format!("`{}`", flow.name)).collect();
+    names.join(" and ")
+}
+
+fn refusal(entry: &Entry, ring: &[&FlowConfig]) -> Fault {
     let reason = format!(
         "{} keep the names of topics, so each record would be copied round and round without end",
-        names.join(" and ")
+        names(ring)
     );
-    let remedy =
-        "disable one of them, or let topics be prefixed (DefaultReplicationPolicy with different aliases)";
-    Some(Fault::of(last, reason).remedy(remedy))
+    let insist = if ring.len() > 2 { "; `loops.allow = true` insists" } else { "" };
+    let remedy = format!(
+        "disable one of them, or let topics be prefixed (DefaultReplicationPolicy with different aliases){insist}"
+    );
+    Fault::of(entry, reason).remedy(remedy)
+}
+
+fn warning(entry: &Entry, ring: &[&FlowConfig]) -> Warning {
+    let text = format!(
+        "{} keep the names of topics: a topic that all of them mirror goes round and round without end; `loops.allow` \
+         lets them",
+        names(ring)
+    );
+    Warning { origin: Some(Origin { key: entry.key.clone(), line: entry.line }), text }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::config::MirrorConfig;
+    use crate::config::{ConfigErrors, MirrorConfig};
 
     const IDENTITY: &str = "replication.policy.class=IdentityReplicationPolicy\n";
 
-    fn faults(clusters: &[&str], flows: &[&str], more: &str) -> Vec<String> {
+    fn read(clusters: &[&str], flows: &[&str], more: &str) -> Result<MirrorConfig, ConfigErrors> {
         let mut text = format!("{more}clusters={}\n", clusters.join(","));
         clusters.iter().for_each(|name| text.push_str(&format!("{name}.bootstrap.servers={name}:1\n")));
         flows.iter().for_each(|flow| text.push_str(&format!("{flow}.enabled=true\n")));
-        match MirrorConfig::from_properties(text.as_bytes()) {
+        MirrorConfig::from_properties(text.as_bytes())
+    }
+
+    fn faults(clusters: &[&str], flows: &[&str], more: &str) -> Vec<String> {
+        match read(clusters, flows, more) {
             Ok(_) => Vec::new(),
             Err(errors) => errors.faults().iter().map(ToString::to_string).collect(),
         }
@@ -101,6 +131,23 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains("`a->b` and `b->c` and `c->a` keep"), "{found:?}");
         assert_eq!(faults(&clusters, &["a->b", "b->a", "c->d", "d->c"], IDENTITY).len(), 2);
+    }
+
+    #[test]
+    fn who_insists_gets_rings_of_three_with_one_warning_but_never_two_ways() {
+        let (clusters, ring) = (["a", "b", "c"], ["a->b", "b->c", "c->a"]);
+        let allowed = format!("{IDENTITY}loops.allow=true\n");
+        let config = read(&clusters, &ring, &allowed).unwrap();
+        let warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(
+            warnings[0].starts_with("line 9: `c->a.enabled`: `a->b` and `b->c` and `c->a` keep the names")
+        );
+        let in_part = format!("{IDENTITY}a->b.loops.allow=true\nb->c.loops.allow=true\n");
+        let found = faults(&clusters, &ring, &in_part);
+        assert!(found.len() == 1 && found[0].ends_with("; `loops.allow = true` insists"), "{found:?}");
+        let two = faults(&["a", "b"], &["a->b", "b->a"], &allowed);
+        assert!(two.len() == 1 && two[0].ends_with("with different aliases)"), "{two:?}");
     }
 
     #[test]

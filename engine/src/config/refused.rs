@@ -103,7 +103,6 @@ const RULES: &[Rule] = &[
     (Scope::Connector, "compression.type", Passes::Words(&["keep"]), "compressing anew is not built yet"),
     (Scope::Connector, "throttle", Passes::Nothing, "throttling is not built yet"),
     (Scope::Process, "memory.max", Passes::Nothing, "a limit of one's own for memory is not built yet"),
-    (Scope::Connector, "loops.allow", Passes::False, "this is not built yet"),
     (Scope::Worker, "exactly.once.source.support", Passes::Words(&["disabled", "preparing"]), TRANSACTIONS),
     (CONSUMER, "isolation.level", Passes::Words(&["read_uncommitted"]), COMMITTED),
     (CONSUMER, "auto.offset.reset", Passes::Words(&["earliest"]), START),

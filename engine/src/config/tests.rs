@@ -231,7 +231,7 @@ fn what_is_asked_for_expressly_and_not_built_is_refused() {
         "on.target.loss = recopy",
         "throttle = 1000000",
         "memory.max = 64 MiB",
-        "loops.allow = true",
+        "loops.allow = yes",
         "west->east.compression.type = zstd",
         "errors.tolerance = all",
         "transforms = route",
@@ -284,6 +284,7 @@ fn what_happens_anyway_may_be_written() {
         "tasks.max = 4",
         "ssl.client.auth = required",
         "east.producer.compression.type = zstd",
+        "loops.allow = true",
         "north->east.emit.heartbeats.enabled = true",
     ] {
         passes(line);

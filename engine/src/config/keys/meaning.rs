@@ -36,6 +36,10 @@ const HONOURED: Notes = &[
     ),
     ("enabled", "whether the flow runs; at top level it counts for every pair of clusters"),
     ("heartbeats.replication.enabled", "whether heartbeats topics are mirrored whatever `topics` says"),
+    (
+        "loops.allow",
+        "`true`: rings of three and more flows that keep topic names, and a second name for a cluster, run with a warning",
+    ),
     ("offsets.mode", "`auto` and `mapped` (which are the same until equal offsets are built)"),
     ("refresh.topics.enabled", "`false`: only the topics found at start are mirrored"),
     (
