@@ -1,5 +1,6 @@
 //! The engine: the flows of a configuration, running in the caller's tokio runtime.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{broadcast, oneshot, watch};
@@ -10,6 +11,7 @@ use crate::config::{FlowConfig, MirrorConfig};
 use crate::driver::flow::{self, FlowParts};
 use crate::error::Error;
 use crate::flow_handle::FlowHandle;
+use crate::machine::cluster_names::ClusterNames;
 use crate::status::FlowStatus;
 
 /// Events that a slow listener may fall behind before it misses some.
@@ -46,9 +48,11 @@ impl EngineBuilder {
     /// [`Error::Unreachable`] when a limit was set and ran out for a flow.
     pub async fn start(self) -> Result<Engine, Error> {
         let mut random = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let flows = self.config.flows().iter();
-        let (running, reaching): (Vec<_>, Vec<_>) =
-            flows.map(|config| Running::start(config.clone(), random.u64(..), self.wait)).unzip();
+        let names = Arc::default();
+        let start = |config: &FlowConfig| {
+            Running::start(config.clone(), random.u64(..), Arc::clone(&names), self.wait)
+        };
+        let (running, reaching): (Vec<_>, Vec<_>) = self.config.flows().iter().map(start).unzip();
         let engine = Engine { running };
         if self.wait.is_some() {
             for (running, reached) in engine.running.iter().zip(reaching) {
@@ -84,14 +88,19 @@ impl Drop for Running {
 
 impl Running {
     /// Starts a flow; also gives what tells when it has reached its clusters.
-    fn start(config: FlowConfig, seed: u64, wait: Option<Duration>) -> (Self, oneshot::Receiver<()>) {
+    fn start(
+        config: FlowConfig,
+        seed: u64,
+        cluster_names: Arc<Mutex<ClusterNames>>,
+        wait: Option<Duration>,
+    ) -> (Self, oneshot::Receiver<()>) {
         let (status, status_seen) = watch::channel(FlowStatus::default());
         let (events, _) = broadcast::channel(EVENTS_KEPT);
         let (stop, stop_seen) = watch::channel(false);
         let (ended, ended_seen) = watch::channel(None);
         let (reached, reached_seen) = oneshot::channel();
         let handle = FlowHandle::new(config.name.clone(), status_seen, events.clone(), ended_seen);
-        let parts = FlowParts { config, seed, wait, reached, status, events, stop: stop_seen };
+        let parts = FlowParts { config, seed, cluster_names, wait, reached, status, events, stop: stop_seen };
         let task = tokio::spawn(async move {
             let result = flow::run(parts).await;
             ended.send_replace(Some(result));

@@ -4,7 +4,7 @@ mod connect;
 mod identity;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -20,6 +20,7 @@ use crate::config::FlowConfig;
 use crate::error::Error;
 use crate::event::FlowEvent;
 use crate::io::cluster::ClusterClient;
+use crate::machine::cluster_names::ClusterNames;
 use crate::machine::metadata::ClusterMetadata;
 use crate::machine::topic_sync::{self, MirroredTopic, TopicPlan};
 use crate::state::PartitionKey;
@@ -46,6 +47,8 @@ pub(crate) struct FlowParts {
     pub(crate) config: FlowConfig,
     /// Random numbers of the process.
     pub(crate) seed: u64,
+    /// What the clusters of all flows are called.
+    pub(crate) cluster_names: Arc<Mutex<ClusterNames>>,
     /// How long the clusters may be out of reach at the start; none means for ever.
     pub(crate) wait: Option<Duration>,
     /// Told when both clusters are reached.
@@ -62,16 +65,16 @@ pub(crate) struct FlowParts {
 /// [`Error::Unreachable`] when a cluster is not reached in time, [`Error::Refused`] when the clusters cannot be joined by
 /// this flow, [`Error::State`] when the state topic cannot be read.
 pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
-    let FlowParts { config, seed, wait, reached, status, events, mut stop } = parts;
+    let FlowParts { config, seed, cluster_names, wait, reached, status, events, mut stop } = parts;
     let prepare = async {
         let connected = connect(&config, seed, wait, &status).await?;
         // Nobody may wait for it.
         let _ = reached.send(());
-        let source_cluster_id = check_clusters(&config, &connected).await?;
+        let ids = check_clusters(&config, &connected, &cluster_names).await?;
         topics::ensure_state_topic(&connected.target, &config).await?;
-        Ok::<_, Error>((connected, source_cluster_id))
+        Ok::<_, Error>((connected, ids))
     };
-    let (Connected { source, target }, source_cluster_id) = tokio::select! {
+    let (Connected { source, target }, ids) = tokio::select! {
         prepared = prepare => prepared?,
         // An error means that the engine is gone, which stops the flow as well.
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
@@ -80,7 +83,7 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
     let (to_state, requests) = mpsc::channel(QUEUE_LENGTH);
     let mut random = fastrand::Rng::with_seed(seed);
     let instance = random.u64(..);
-    let state = StateTopic::new(target.clone(), source_cluster_id, instance, requests, to_shard.clone());
+    let state = StateTopic::new(target.clone(), ids.source, instance, requests, to_shard.clone());
     let shard = Shard::new(ShardParts {
         flow: config.name.clone(),
         source: source.clone(),

@@ -5,6 +5,7 @@
 //! it does not own; drivers carry outputs to inputs.
 
 pub mod backoff;
+pub mod cluster_names;
 pub mod fetch_plan;
 pub mod flow_identity;
 pub mod hold;

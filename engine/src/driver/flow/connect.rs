@@ -1,6 +1,6 @@
 //! Reaching the two clusters of a flow, and refusing those that it cannot join.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -12,6 +12,7 @@ use crate::config::{ClusterConfig, FlowConfig};
 use crate::driver::fetcher::ANSWER_TO_FETCH_BYTES_MAX;
 use crate::error::Error;
 use crate::io::cluster::{self, ClusterClient};
+use crate::machine::cluster_names::{ClusterNames, FlowEnds, NamedCluster};
 use crate::machine::hold::Side;
 use crate::status::FlowStatus;
 
@@ -76,28 +77,30 @@ fn no_answer(client: &ClusterClient) -> String {
     format!("no answer yet from {}", servers.join(", "))
 }
 
-/// Checks that the flow can run between these clusters; gives the source's cluster id.
+/// The ids that the brokers of both clusters tell.
+pub(super) struct ClusterIds {
+    pub(super) source: String,
+    pub(super) target: String,
+}
+
+/// Checks that the flow can run between these clusters, beside all other flows of the process.
 pub(super) async fn check_clusters(
     config: &FlowConfig,
     Connected { source, target }: &Connected,
-) -> Result<String, Error> {
-    let (source_id, target_id) = (source.metadata().cluster_id.clone(), target.metadata().cluster_id.clone());
-    let (Some(source_id), Some(target_id)) = (source_id, target_id) else {
-        return Err(Error::Refused(format!("flow {}: a cluster tells no cluster id", config.name)));
+    names: &Mutex<ClusterNames>,
+) -> Result<ClusterIds, Error> {
+    let ids = ClusterIds { source: cluster_id(source)?, target: cluster_id(target)? };
+    let ends = FlowEnds {
+        flow: &config.name,
+        source: NamedCluster { name: &config.source.name, id: &ids.source },
+        target: NamedCluster { name: &config.target.name, id: &ids.target },
+        keeps_names: config.selection.keeps_names(),
+        loops_allowed: config.loops_allowed,
     };
-    for (id, cluster) in [(&source_id, &config.source.name), (&target_id, &config.target.name)] {
-        if id.len() > CLUSTER_ID_BYTES_MAX {
-            return Err(Error::Refused(format!(
-                "cluster {cluster}: its id has {} bytes; no Kafka gives out such a one",
-                id.len()
-            )));
-        }
-    }
-    if source_id == target_id {
-        return Err(Error::Refused(format!(
-            "flow {}: `{}` and `{}` are the same cluster (id {source_id}); check both bootstrap.servers",
-            config.name, config.source.name, config.target.name
-        )));
+    // No step under this lock can leave the names half changed.
+    let added = names.lock().unwrap_or_else(PoisonError::into_inner).add(&ends);
+    for warning in added.map_err(Error::Refused)? {
+        tracing::warn!(flow = config.name, "{warning}");
     }
     loop {
         let Ok(connection) = target.any().await else {
@@ -105,12 +108,23 @@ pub(super) async fn check_clusters(
             continue;
         };
         return match connection.version(Api::DescribeProducers) {
-            Ok(_) => Ok(source_id),
+            Ok(_) => Ok(ids),
             Err(_) => Err(Error::Refused(format!(
                 "cluster {}: its brokers do not know DescribeProducers (Kafka 2.8 and newer do), so nothing can be \
                  copied into it exactly once",
                 config.target.name
             ))),
         };
+    }
+}
+
+fn cluster_id(client: &ClusterClient) -> Result<String, Error> {
+    let refused = |why: String| Err(Error::Refused(format!("cluster {}: {why}", client.alias())));
+    match client.metadata().cluster_id.clone() {
+        None => refused("it tells no cluster id".to_owned()),
+        Some(id) if id.len() > CLUSTER_ID_BYTES_MAX => {
+            refused(format!("its id has {} bytes; no Kafka gives out such a one", id.len()))
+        }
+        Some(id) => Ok(id),
     }
 }
