@@ -3,6 +3,7 @@
 //! P1: `upstream_topic(format_remote_topic(a, t)) == t` for the default policy, whenever `a` holds no separator and
 //!     `t` is not made of separators only.
 //! P2: every walk up the chain of prefixes ends: each step makes the name shorter or stops.
+//! P3: for an alias without the separator `is_cycle` is MM2's answer.
 //!
 //! # References
 //! `ReplicationPolicy`, `DefaultReplicationPolicy`, `IdentityReplicationPolicy` of Kafka 4.3.1.
@@ -141,19 +142,30 @@ impl ReplicationPolicy {
 
     /// Whether mirroring `topic` to `target_alias` would send it back to a cluster that it passed already.
     ///
-    /// MM2's rule by names: under the identity policy only heartbeats can be seen to go round.
+    /// MM2's rule by names: under the identity policy only heartbeats can be seen to go round. Beyond it, an alias that
+    /// contains the separator is found too: MM2 splits it, so that it never meets `us_west` in `us_west_orders`.
     pub fn is_cycle(&self, topic: &str, target_alias: &str) -> bool {
         let mut topic = topic;
-        while let Some(source) = self.topic_source(topic) {
-            if source == target_alias {
+        loop {
+            if self.is_prefixed_with_split(topic, target_alias) {
                 return true;
             }
-            match self.upstream_topic(topic) {
-                Some(upstream) if upstream != topic => topic = upstream,
+            match (self.topic_source(topic), self.upstream_topic(topic)) {
+                (Some(source), _) if source == target_alias => return true,
+                (Some(_), Some(upstream)) if upstream != topic => topic = upstream,
                 _ => return false,
             }
         }
-        false
+    }
+
+    /// Whether `topic` begins with an alias that [`Self::topic_source`] cannot give, because it holds the separator.
+    fn is_prefixed_with_split(&self, topic: &str, alias: &str) -> bool {
+        let separator = self.separators().topic.as_str();
+        let names_are_split = matches!(self, Self::Default(_)) || looks_like_heartbeat(topic);
+        !separator.is_empty()
+            && alias.contains(separator)
+            && names_are_split
+            && topic.strip_prefix(alias).is_some_and(|rest| rest.starts_with(separator))
     }
 
     /// Topic of the offset syncs; `other_alias` is the cluster on the far side of the one that holds the topic.

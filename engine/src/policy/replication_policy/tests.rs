@@ -62,7 +62,62 @@ fn naive_source(topic: &str, separator: &str) -> Option<String> {
     (parts.len() >= 2).then(|| parts[0].to_owned())
 }
 
+#[test]
+fn an_alias_that_holds_the_separator_is_found_in_the_chain() {
+    let policy = ReplicationPolicy::default_with("_");
+    for cycle in [
+        "us_west_orders",
+        "eu_west_us_west_orders",
+        "us_west_eu_west_orders",
+        "x_us_west_orders",
+        "us_west_us_west_a_b",
+    ] {
+        assert!(policy.is_cycle(cycle, "us_west"), "{cycle}");
+    }
+    for own in
+        ["orders", "us_orders", "west_orders", "us_westorders", "us_west", "eu_west_orders", "us.west_orders"]
+    {
+        assert!(!policy.is_cycle(own, "us_west"), "{own}");
+    }
+    let identity = Separators::new("_", true);
+    let identity = ReplicationPolicy::Identity { separators: identity, source_alias: "eu_west".into() };
+    assert!(!identity.is_cycle("us_west_orders", "us_west"), "names mean nothing where they stay");
+    assert!(identity.is_cycle("us_west_heartbeats", "us_west"));
+    let glued = ReplicationPolicy::default_with("");
+    assert!(!glued.is_cycle("us_west_orders", "us_west"), "nothing stands between alias and name");
+}
+
+#[test]
+fn a_name_without_upstream_ends_the_walk() {
+    let policy = ReplicationPolicy::default_with(".");
+    assert!(!policy.is_cycle(".b", "target"));
+    assert!(policy.is_cycle(".target.b", "target"));
+}
+
+/// MM2's walk as it is written there: the source of each name on the way up, to the end or to a name that stays.
+fn mm2_is_cycle(policy: &ReplicationPolicy, topic: &str, target_alias: &str) -> bool {
+    match policy.topic_source(topic) {
+        None => false,
+        Some(source) if source == target_alias => true,
+        Some(_) => policy
+            .upstream_topic(topic)
+            .is_some_and(|upstream| upstream != topic && mm2_is_cycle(policy, upstream, target_alias)),
+    }
+}
+
 proptest! {
+    #[test]
+    fn p3_an_alias_without_the_separator_gets_mm2s_answer(
+        topic in "[ab._]{0,14}(heartbeats)?", separator in "[._]{0,2}", target in "(src|[ab._]{0,3})",
+    ) {
+        for kind in ["default", "identity"] {
+            let policy = policy_of(kind, &separator, true);
+            if separator.is_empty() || !target.contains(&separator) {
+                prop_assert_eq!(policy.is_cycle(&topic, &target), mm2_is_cycle(&policy, &topic, &target));
+            }
+        }
+    }
+
     #[test]
     fn the_source_is_the_first_part_of_javas_split(topic in "[ab._]{0,12}", separator in "[._]{0,3}") {
         let policy = ReplicationPolicy::default_with(&separator);
