@@ -2,6 +2,7 @@
 
 mod connect;
 mod identity;
+mod mirrors;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -11,9 +12,10 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::sleep;
 
 use self::connect::{Connected, check_clusters, connect};
+use self::mirrors::SourceState;
 use super::ask::Place;
 use super::lanes::TAIL_LANE;
-use super::shard::{NewPartition, Shard, ShardInput, ShardParts};
+use super::shard::{KnownTopics, NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
 use super::topics::{self, Failure};
 use crate::config::FlowConfig;
@@ -22,7 +24,7 @@ use crate::event::FlowEvent;
 use crate::io::cluster::ClusterClient;
 use crate::machine::cluster_names::ClusterNames;
 use crate::machine::metadata::ClusterMetadata;
-use crate::machine::topic_sync::{self, MirroredTopic, TopicPlan};
+use crate::machine::topic_sync::{MirroredTopic, TopicPlan};
 use crate::state::PartitionKey;
 use crate::status::{FailedTopic, FlowStatus};
 
@@ -95,7 +97,8 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         fingerprint: fingerprint(DECIDING_OPTIONS),
         first_epoch: random.i16(1..=FIRST_EPOCH_MAX),
     });
-    let flow = Flow { config, source, target, to_shard, to_state, stop };
+    let source_state = SourceState::new(&config.name, source.clone(), ids.target);
+    let flow = Flow { config, source, target, source_state, to_shard, to_state, stop };
     // All three end together: what one of them returns first ends the flow, but for the shard, which ends when told.
     tokio::select! {
         result = state.run() => result,
@@ -114,6 +117,7 @@ struct Flow {
     config: FlowConfig,
     source: ClusterClient,
     target: ClusterClient,
+    source_state: SourceState,
     to_shard: mpsc::Sender<ShardInput>,
     to_state: mpsc::Sender<StateRequest>,
     stop: watch::Receiver<bool>,
@@ -171,10 +175,10 @@ impl Flow {
         asked.await.ok().flatten()
     }
 
-    async fn known_topics(&self) -> BTreeSet<String> {
+    async fn known_topics(&self) -> KnownTopics {
         let (answer, asked) = oneshot::channel();
         self.tell(ShardInput::AskKnownTopics(answer)).await;
-        asked.await.unwrap_or_default().into_iter().collect()
+        asked.await.unwrap_or_default()
     }
 
     /// The shard and the state task are gone only when the flow ends.
@@ -189,17 +193,17 @@ impl Flow {
     /// Compares the clusters' topics, creates what is missing, and gives partitions to the shard. The topics that
     /// failed.
     async fn sync_topics(
-        &self,
-        known: &mut BTreeSet<String>,
+        &mut self,
+        known: &mut KnownTopics,
         told: &mut BTreeSet<String>,
         first: bool,
     ) -> Vec<(String, Failure)> {
         let (source, target) = self.both_metadata().await;
-        let plan = topic_sync::plan(&source, &target, &self.config.selection, known);
+        let (plan, mut failures) = self.look_at_topics(&source, &target, known).await;
         // What needs no preparation does not wait for what does.
         let there: Vec<MirroredTopic> = plan.ready.iter().chain(&plan.deleted).cloned().collect();
         self.hand_over(&there, known, first).await;
-        let failures = self.prepare(&plan).await;
+        failures.extend(self.prepare(&plan, known).await);
         let is_ready =
             |topic: &&MirroredTopic| failures.iter().all(|(failed, _)| *failed != topic.source_topic);
         let prepared: Vec<MirroredTopic> =
@@ -238,11 +242,12 @@ impl Flow {
     }
 
     /// Gives the partitions of topics that are there on both sides to the shard.
-    async fn hand_over(&self, topics: &[MirroredTopic], known: &mut BTreeSet<String>, first: bool) {
+    async fn hand_over(&self, topics: &[MirroredTopic], known: &mut KnownTopics, first: bool) {
         if topics.is_empty() {
             return;
         }
-        known.extend(topics.iter().map(|topic| topic.target_topic.clone()));
+        self.announce(topics, known).await;
+        known.copied.extend(topics.iter().map(|topic| topic.target_topic.clone()));
         let compacted = topics::compacted(&self.source, topics).await;
         let new = topics.iter().flat_map(partitions).map(|key| NewPartition {
             source_compacts: compacted.contains(&key.source_topic),
@@ -263,7 +268,8 @@ impl Flow {
         }
     }
 
-    async fn prepare(&self, plan: &TopicPlan) -> Vec<(String, Failure)> {
+    async fn prepare(&self, plan: &TopicPlan, known: &mut KnownTopics) -> Vec<(String, Failure)> {
+        self.announce(&plan.create, known).await;
         let mut failures: Vec<(String, Failure)> = plan
             .undecided
             .iter()

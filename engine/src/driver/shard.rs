@@ -6,7 +6,7 @@
 mod carry_out;
 mod slot;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -63,12 +63,21 @@ pub(super) enum ShardInput {
     Stored { slot: usize, attempt: u64, won: bool },
     /// The flow's producer id by the entries so far.
     AskProducerId(oneshot::Sender<Option<i64>>),
-    /// Target topics that partitions were copied to before.
-    AskKnownTopics(oneshot::Sender<Vec<String>>),
+    /// Target topics that the state topic knows.
+    AskKnownTopics(oneshot::Sender<KnownTopics>),
     /// The topics were listed; these could not be prepared. Complete unless an answer was lost.
     Listed { failed: Vec<FailedTopic>, complete: bool },
     /// Come to rest.
     Stop,
+}
+
+/// Target topics of a flow.
+#[derive(Debug, Default)]
+pub(super) struct KnownTopics {
+    /// Those that partitions were copied to.
+    pub(super) copied: BTreeSet<String>,
+    /// Those that the state topic names as the flow's, whether anything was copied or not.
+    pub(super) announced: BTreeSet<String>,
 }
 
 /// A partition that is to be copied.
@@ -128,6 +137,8 @@ pub(super) struct Shard {
     /// What the state topic says about partitions that are not copied (yet).
     records: HashMap<PartitionKey, PartitionRecord>,
     identity: FlowIdentity,
+    /// Target topics that the state topic names as mirrors of the flow.
+    announced: BTreeSet<String>,
     errands: FuturesUnordered<Errand>,
     to_state: VecDeque<StateRequest>,
     plan: FetchPlan,
@@ -153,6 +164,7 @@ impl Shard {
             by_key: HashMap::new(),
             records: HashMap::new(),
             identity: FlowIdentity::default(),
+            announced: BTreeSet::new(),
             errands: FuturesUnordered::new(),
             to_state: VecDeque::new(),
             plan: FetchPlan::default(),
@@ -285,6 +297,7 @@ impl Shard {
                 Some(&slot) => self.touch(slot).handle_state(&entry),
                 None => self.records.entry(key).or_default().apply(&entry),
             },
+            StateEntry::Mirror { target_topic } => drop(self.announced.insert(target_topic)),
             StateEntry::Heartbeat => {}
         }
     }
@@ -301,13 +314,11 @@ impl Shard {
         }
     }
 
-    fn known_topics(&self) -> Vec<String> {
+    fn known_topics(&self) -> KnownTopics {
         let copied = self.slots.iter().map(|slot| (&slot.key, slot.machine.record()));
         let known = copied.chain(&self.records).filter(|(_, record)| record.current().is_some());
-        let mut topics: Vec<String> = known.map(|(key, _)| key.target_topic.clone()).collect();
-        topics.sort_unstable();
-        topics.dedup();
-        topics
+        let copied: BTreeSet<String> = known.map(|(key, _)| key.target_topic.clone()).collect();
+        KnownTopics { announced: self.announced.union(&copied).cloned().collect(), copied }
     }
 
     fn handle_metadata(&mut self) {

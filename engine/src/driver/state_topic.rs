@@ -24,7 +24,7 @@ use crate::state::record::{decode, encode};
 use crate::state::{STATE_TOPIC, StateEntry, Stored};
 
 /// Most bytes that a batch of the state topic may unpack to.
-const UNPACKED_BYTES_MAX: usize = 64 << 20;
+pub(super) const UNPACKED_BYTES_MAX: usize = 64 << 20;
 
 /// Trouble that lasts this long is told.
 const TROUBLE_TOLD_AFTER: Duration = Duration::from_secs(10);

@@ -436,6 +436,7 @@ fn progressing(entry: &StateEntry) -> Option<(&PartitionKey, i64, i16)> {
         }
         StateEntry::Partition(_, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. })
         | StateEntry::Identity { .. }
+        | StateEntry::Mirror { .. }
         | StateEntry::Heartbeat => None,
     }
 }
@@ -446,6 +447,7 @@ fn decided(entry: &StateEntry) -> Option<&PartitionKey> {
         StateEntry::Partition(key, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. }) => Some(key),
         StateEntry::Partition(_, PartitionEntry::Progress { .. })
         | StateEntry::Identity { .. }
+        | StateEntry::Mirror { .. }
         | StateEntry::Heartbeat => None,
     }
 }

@@ -34,6 +34,22 @@ pub struct MirroredTopic {
     pub partitions: i32,
 }
 
+impl TopicPlan {
+    /// All topics that are mirrored.
+    pub fn mirrored(&self) -> impl Iterator<Item = &MirroredTopic> {
+        [&self.create, &self.grow, &self.ready, &self.deleted].into_iter().flatten()
+    }
+
+    /// Takes mirrored topics out of the plan.
+    pub fn take(&mut self, which: impl Fn(&MirroredTopic) -> bool) -> Vec<MirroredTopic> {
+        let mut taken = Vec::new();
+        for topics in [&mut self.create, &mut self.grow, &mut self.ready, &mut self.deleted] {
+            taken.extend(topics.extract_if(.., |topic| which(topic)));
+        }
+        taken
+    }
+}
+
 /// Compares the clusters. `known` are target topics that partitions were copied to before.
 #[must_use]
 pub fn plan(
@@ -115,6 +131,21 @@ mod tests {
         assert_eq!((names(&plan.grow), plan.grow[0].partitions), (vec!["west.grown"], 4));
         assert_eq!(names(&plan.ready), ["west.level"]);
         assert_eq!(names(&plan.deleted), ["west.lost"]);
+    }
+
+    #[test]
+    fn topics_are_taken_out_wherever_they_stand() {
+        let source = cluster(&[("new", 3), ("grown", 4), ("level", 2), ("lost", 1)]);
+        let target = cluster(&[("west.grown", 2), ("west.level", 2)]);
+        let known = BTreeSet::from(["west.lost".to_owned()]);
+        let mut plan = plan(&source, &target, &selection(), &known);
+        assert_eq!(plan.mirrored().count(), 4);
+        let taken = plan.take(|topic| topic.source_topic.contains('l'));
+        assert_eq!(names(&taken), ["west.level", "west.lost"]);
+        assert_eq!(
+            plan.mirrored().map(|topic| topic.source_topic.as_str()).collect::<Vec<_>>(),
+            ["new", "grown"]
+        );
     }
 
     #[test]

@@ -28,6 +28,12 @@ pub enum StateEntry {
         /// The id whose epochs were used up, -1 for a first one.
         replaces: i64,
     },
+    /// A topic of the target is a mirror made by the flow from this source. Written before the topic is made, so that a
+    /// flow the other way never takes it for a topic of the target's own.
+    Mirror {
+        /// Topic at the target.
+        target_topic: String,
+    },
     /// Something about a partition.
     Partition(PartitionKey, PartitionEntry),
     /// Written each hour, so that the target does not forget the writer's producer state.
@@ -52,6 +58,7 @@ impl StateEntry {
                 Self::Partition(key, PartitionEntry::Opened(_) | PartitionEntry::Progress { .. }) => {
                     of_partition(key)
                 }
+                Self::Mirror { target_topic } => target_topic.len(),
                 Self::Identity { .. } | Self::Heartbeat => 0,
             }
     }

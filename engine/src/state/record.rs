@@ -7,6 +7,7 @@
 //!        runs       partition, producer id i64, epoch i16, first number i64, instance i64
 //!        progress   partition, instance i64
 //!        heartbeat  instance i64
+//!        mirror     target topic STRING, instance i64
 //! value  version i8, then by kind
 //!        identity   replaced producer id i64
 //!        opened     first sequence i32, upstream start i64, downstream start i64, source and target topic id UUID,
@@ -14,6 +15,7 @@
 //!        runs       count i32, each number i64, upstream i64, downstream i64
 //!        progress   producer id i64, epoch i16, number i64, upstream i64, downstream i64
 //!        heartbeat  nothing
+//!        mirror     nothing
 //! partition = source topic STRING, target topic STRING, partition i32
 //! STRING    = length i16, UTF-8
 //! ```
@@ -35,6 +37,7 @@ const OPENED: i8 = 2;
 const RUNS: i8 = 3;
 const PROGRESS: i8 = 4;
 const HEARTBEAT: i8 = 5;
+const MIRROR: i8 = 7;
 const RUN_BYTES: usize = 24;
 
 /// Key and value of an entry.
@@ -49,6 +52,10 @@ pub fn encode(stored: &Stored) -> (Bytes, Bytes) {
             put_kind(&mut key, IDENTITY, &stored.source_cluster_id);
             key.put_i64(*producer_id);
             value.put_i64(*replaces);
+        }
+        StateEntry::Mirror { target_topic } => {
+            put_kind(&mut key, MIRROR, &stored.source_cluster_id);
+            put_string(&mut key, target_topic);
         }
         StateEntry::Partition(partition, entry) => {
             put_partition_entry(&mut key, &mut value, &stored.source_cluster_id, partition, entry);
@@ -145,6 +152,7 @@ pub fn decode(key: Bytes, value: Option<Bytes>) -> Result<Option<Stored>, Decode
             StateEntry::Partition(partition, partition_entry(kind, &mut key, &mut value)?)
         }
         HEARTBEAT => StateEntry::Heartbeat,
+        MIRROR => StateEntry::Mirror { target_topic: string(&mut key, "target topic")? },
         kind => {
             let reason = "a kind of entry that this version does not know; a newer twinlog wrote it";
             return Err(DecodeError::BadValue { field: "state key kind", at: 1, value: kind.into(), reason });
@@ -241,6 +249,7 @@ mod tests {
                 PartitionEntry::Progress { producer_id: 1, producer_epoch: 2, mark },
             ),
             StateEntry::Heartbeat,
+            StateEntry::Mirror { target_topic: "west.orders".into() },
         ]
     }
 

@@ -1,0 +1,182 @@
+//! Which topics are mirrors: a flow's own are announced in the state topic before they are made, and those that came
+//! from its target are left out, by what the state topic at its source says.
+
+use std::collections::BTreeSet;
+
+use tokio::sync::oneshot;
+use twinlog_protocol::batch::BatchView;
+use twinlog_protocol::record::records;
+use twinlog_protocol::{DecodeError, ErrorCode, Retry};
+
+use super::{Flow, KnownTopics, place};
+use crate::driver::state_topic::{StateRequest, UNPACKED_BYTES_MAX, Waiter};
+use crate::driver::topics::Failure;
+use crate::driver::{ask, stretch};
+use crate::io::cluster::ClusterClient;
+use crate::machine::from_target::FromTarget;
+use crate::machine::metadata::ClusterMetadata;
+use crate::machine::partition::RequestFailure;
+use crate::machine::topic_sync::{self, MirroredTopic, TopicPlan};
+use crate::state::record::decode;
+use crate::state::{STATE_TOPIC, StateEntry};
+
+/// The state topic at the source, read as far as it tells which topics there came from the target.
+pub(super) struct SourceState {
+    flow: String,
+    source: ClusterClient,
+    from_target: FromTarget,
+    topic_id: u128,
+    read_to: i64,
+    /// Topics that were told to be left out.
+    told: BTreeSet<String>,
+    told_unreadable: bool,
+}
+
+impl SourceState {
+    pub(super) fn new(flow: &str, source: ClusterClient, target_cluster_id: String) -> Self {
+        Self {
+            flow: flow.to_owned(),
+            source,
+            from_target: FromTarget::new(target_cluster_id),
+            topic_id: 0,
+            read_to: 0,
+            told: BTreeSet::new(),
+            told_unreadable: false,
+        }
+    }
+
+    /// Reads what has come since the last time. A source without a state topic, or one that may not be read, has no
+    /// mirrors that anybody knows of.
+    ///
+    /// # Errors
+    /// No answer, or one that says to try again: then nothing is known.
+    async fn read_on(&mut self) -> Result<(), RequestFailure> {
+        match self.try_read_on().await {
+            Err(RequestFailure::Broker(code)) if code.retry() == Retry::Never => {
+                self.tell_unreadable(&code);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    async fn try_read_on(&mut self) -> Result<(), RequestFailure> {
+        if !self.source.metadata().topics.contains_key(STATE_TOPIC) {
+            return Ok(());
+        }
+        let place = place(&self.source, STATE_TOPIC, 0).ok_or_else(ask::no_leader)?;
+        if place.topic_id != self.topic_id {
+            (self.topic_id, self.read_to) = (place.topic_id, 0);
+        }
+        let end = ask::list_offset(&self.source, &place, ask::LATEST).await?;
+        while self.read_to < end {
+            let stretch = match stretch::read(&self.source, &place, self.read_to).await {
+                Err(RequestFailure::Broker(ErrorCode::OffsetOutOfRange)) => {
+                    let log_start = ask::list_offset(&self.source, &place, ask::EARLIEST).await?;
+                    if log_start <= self.read_to {
+                        return Err(RequestFailure::Broker(ErrorCode::OffsetOutOfRange));
+                    }
+                    self.read_to = log_start;
+                    continue;
+                }
+                stretch => stretch?,
+            };
+            for view in &stretch.batches {
+                if let Err(fault) = self.apply(view) {
+                    self.tell_unreadable(&fault);
+                }
+            }
+            // The last offsets of a compacted log may be gone.
+            self.read_to = stretch.batches.last().map_or(end, |last| last.header().next_offset());
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, view: &BatchView) -> Result<(), DecodeError> {
+        if view.header().attributes.is_control() {
+            return Ok(());
+        }
+        for record in records(view, UNPACKED_BYTES_MAX)? {
+            let record = record?;
+            let Some(key) = record.key else { continue };
+            match decode(key, record.value) {
+                Ok(stored) => stored.iter().for_each(|stored| self.from_target.apply(stored)),
+                Err(fault) => self.tell_unreadable(&fault),
+            }
+        }
+        Ok(())
+    }
+
+    /// Once for each topic.
+    fn tell_left_out(&mut self, topics: Vec<MirroredTopic>) {
+        for MirroredTopic { source_topic: topic, .. } in topics {
+            if !self.told.contains(&topic) {
+                tracing::info!(
+                    flow = self.flow,
+                    topic,
+                    "topic left out: it came from the target, by its cluster id"
+                );
+                self.told.insert(topic);
+            }
+        }
+    }
+
+    fn tell_unreadable(&mut self, why: &dyn std::fmt::Display) {
+        if !std::mem::replace(&mut self.told_unreadable, true) {
+            tracing::warn!(
+                flow = self.flow,
+                topic = STATE_TOPIC,
+                "the source's state topic cannot be read, so mirrors that came from the target are known by their names \
+                 alone: {why}"
+            );
+        }
+    }
+}
+
+impl Flow {
+    /// What this listing asks for. Before a new topic is mirrored, the source's state topic is read; where that fails, new
+    /// topics wait.
+    pub(super) async fn look_at_topics(
+        &mut self,
+        source: &ClusterMetadata,
+        target: &ClusterMetadata,
+        known: &KnownTopics,
+    ) -> (TopicPlan, Vec<(String, Failure)>) {
+        let selection = &self.config.selection;
+        let mut plan = topic_sync::plan(source, target, selection, &known.copied);
+        let is_new = |topic: &MirroredTopic| !known.announced.contains(&topic.target_topic);
+        // Under equal names a topic may be mirrored into one that came from elsewhere.
+        if selection.keeps_names() || !plan.mirrored().any(is_new) {
+            return (plan, Vec::new());
+        }
+        let Err(why) = self.source_state.read_on().await else {
+            let from_target = &self.source_state.from_target;
+            let came_back = plan.take(|topic| is_new(topic) && from_target.contains(&topic.source_topic));
+            self.source_state.tell_left_out(came_back);
+            return (plan, Vec::new());
+        };
+        let reason =
+            format!("{STATE_TOPIC} at the source, which tells whether it came from the target: {why}");
+        let wait = |topic: MirroredTopic| (topic.source_topic, Failure::Unanswered(reason.clone()));
+        let failures = plan.take(is_new).into_iter().map(wait).collect();
+        (plan, failures)
+    }
+
+    /// Stores that these topics are mirrors, where the state topic does not say so yet.
+    pub(super) async fn announce(&self, topics: &[MirroredTopic], known: &mut KnownTopics) {
+        let mut stored = Vec::new();
+        for topic in topics {
+            let target_topic = topic.target_topic.clone();
+            if known.announced.insert(target_topic.clone()) {
+                let (done, is_stored) = oneshot::channel();
+                let entry = StateEntry::Mirror { target_topic };
+                self.ask_state(StateRequest::Append { entry, waiter: Waiter::Flow(done) }).await;
+                stored.push(is_stored);
+            }
+        }
+        for is_stored in stored {
+            // Fails only when the state task has ended, which ends the flow.
+            let _ = is_stored.await;
+        }
+    }
+}
