@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::client_ids::{self, ClientIds};
 use super::cluster::{self, ClusterConfig};
 use super::error::Fault;
 use super::properties::Entry;
@@ -42,6 +43,8 @@ pub struct FlowConfig {
     pub source: ClusterConfig,
     /// Where they go.
     pub target: ClusterConfig,
+    /// How brokers know its clients: `client.id` of each.
+    pub client_ids: ClientIds,
     /// Which topics are mirrored and what they are called: `topics`, `topics.exclude`, `replication.policy.*`,
     /// `heartbeats.replication.enabled`.
     pub selection: TopicSelection,
@@ -79,6 +82,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     let policy = policy(resolver, policy_kind?, separators, &source, &target)?;
     Some(FlowConfig {
         name: resolver.names().flow(),
+        client_ids: client_ids::read(resolver, &source.alias, &target.alias),
         selection: TopicSelection::new(filter?, policy, &source.alias, &target.alias, heartbeats_replicated),
         source,
         target,

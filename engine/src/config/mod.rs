@@ -8,6 +8,7 @@
 //! name, `settings` merges what one flow and its clients get, `resolve` reads values as types, `refused` turns away what
 //! is not built, `flow` and `cluster` give types. `inspection` gathers all that is to be said before anything is returned.
 
+mod client_ids;
 mod cluster;
 mod connector;
 mod documentation;
@@ -28,6 +29,7 @@ mod secret;
 mod settings;
 mod values;
 
+pub use client_ids::ClientIds;
 pub use cluster::ClusterConfig;
 pub use documentation::key_tables;
 pub use error::{ConfigErrors, Fault, Origin};

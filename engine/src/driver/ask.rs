@@ -9,6 +9,7 @@ use twinlog_protocol::message::types::{
 
 use crate::io::cluster::{ClusterClient, Target};
 use crate::io::error::CallError;
+use crate::io::lane::Lane;
 use crate::machine::line_up::LastBatch;
 use crate::machine::partition::{RequestFailure, SourceSpan};
 
@@ -29,7 +30,7 @@ pub(super) struct Place {
     /// Fences the question; -1 where the broker has no epochs.
     pub(super) leader_epoch: i32,
     /// The connection to ask on.
-    pub(super) lane: u16,
+    pub(super) lane: Lane,
 }
 
 impl Place {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use twinlog_protocol::fetch::{FetchPartition, FetchRequest, FetchResponse, FetchTopic, FetchedPartition};
 use twinlog_protocol::{ErrorCode, TopicRef};
 
-use super::lanes::FIRST_FETCH_LANE;
+use super::lanes::fetch_lane;
 use super::stretch;
 use crate::io::cluster::ClusterClient;
 use crate::machine::partition::{Fetched, FetchedRecords, RequestFailure};
@@ -57,7 +57,7 @@ async fn try_fetch(
     lane: u16,
     wanted: &[Wanted],
 ) -> Result<FetchResponse, RequestFailure> {
-    let connection = cluster.connection(node, FIRST_FETCH_LANE + lane).await?;
+    let connection = cluster.connection(node, fetch_lane(lane)).await?;
     let response = stretch::fetch(&connection, &request(wanted), ANSWER_TIMEOUT).await?;
     ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;
     Ok(response)

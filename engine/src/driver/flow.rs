@@ -14,7 +14,6 @@ use tokio::time::sleep;
 use self::connect::{Connected, check_clusters, connect};
 use self::mirrors::SourceState;
 use super::ask::Place;
-use super::lanes::TAIL_LANE;
 use super::shard::{KnownTopics, NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
 use super::topics::{self, Failure};
@@ -22,6 +21,7 @@ use crate::config::FlowConfig;
 use crate::error::Error;
 use crate::event::FlowEvent;
 use crate::io::cluster::ClusterClient;
+use crate::io::lane::Lane;
 use crate::machine::cluster_names::ClusterNames;
 use crate::machine::metadata::ClusterMetadata;
 use crate::machine::topic_sync::{MirroredTopic, TopicPlan};
@@ -293,7 +293,7 @@ impl Flow {
 }
 
 /// Where to ask about a partition, if it has a leader.
-fn place(cluster: &ClusterClient, topic: &str, partition: i32) -> Option<Place> {
+fn place(cluster: &ClusterClient, topic: &str, partition: i32, lane: Lane) -> Option<Place> {
     let metadata = cluster.metadata();
     let leader = metadata.leader(topic, partition)?;
     Some(Place {
@@ -302,7 +302,7 @@ fn place(cluster: &ClusterClient, topic: &str, partition: i32) -> Option<Place> 
         partition,
         node: leader.node,
         leader_epoch: leader.epoch,
-        lane: TAIL_LANE,
+        lane,
     })
 }
 

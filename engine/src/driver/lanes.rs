@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use crate::io::cluster::ClusterClient;
 use crate::io::connection::Connection;
 use crate::io::error::CallError;
+use crate::io::lane::Lane;
 
 /// Shared Produce connections to a broker; partitions are dealt over them. Until a late partition has its own connection,
 /// those that share its lane wait behind it: with three lanes a third of all, which showed in their p99.
@@ -15,30 +16,37 @@ const SHARED_LANES: u16 = 8;
 const OWN_LANES: u16 = 32;
 const FIRST_OWN_LANE: u16 = 16;
 /// Line-ups of all partitions.
-pub(super) const LINE_UP_LANE: u16 = 64;
+pub(super) const LINE_UP_LANE: Lane = Lane::admin(64);
 /// Reading the target's tail.
-pub(super) const TAIL_LANE: u16 = 65;
+pub(super) const TARGET_TAIL_LANE: Lane = Lane::admin(65);
+/// Reading at the source what is not copied right away: a search for an earlier copy, the state topic there.
+pub(super) const SOURCE_SEARCH_LANE: Lane = Lane::consumer(65);
 /// The state topic.
-pub(super) const STATE_LANE: u16 = 66;
+pub(super) const STATE_LANE: Lane = Lane::admin(66);
 /// First of the connections that Fetch requests take.
-pub(super) const FIRST_FETCH_LANE: u16 = 80;
+const FIRST_FETCH_LANE: u16 = 80;
 
 /// The lane of a partition's batches.
-pub(super) fn produce_lane(slot: usize, apart: bool) -> u16 {
+pub(super) fn produce_lane(slot: usize, apart: bool) -> Lane {
     let slot = u16::try_from(slot % usize::from(u16::MAX)).unwrap_or(0);
-    if apart { FIRST_OWN_LANE + slot % OWN_LANES } else { slot % SHARED_LANES }
+    Lane::producer(if apart { FIRST_OWN_LANE + slot % OWN_LANES } else { slot % SHARED_LANES })
+}
+
+/// The lane of a Fetch request, by its number among those to one broker.
+pub(super) fn fetch_lane(number: u16) -> Lane {
+    Lane::consumer(FIRST_FETCH_LANE + number)
 }
 
 /// A node and one of its lanes.
-pub(super) type LaneKey = (i32, u16);
+pub(super) type LaneKey = (i32, Lane);
 
 /// Produce connections to the target. Batches that come while a connection is being opened wait in order.
 pub(super) struct ProduceLanes<Q> {
-    lanes: HashMap<LaneKey, Lane<Q>>,
+    lanes: HashMap<LaneKey, ProduceLane<Q>>,
     incarnations: u64,
 }
 
-enum Lane<Q> {
+enum ProduceLane<Q> {
     Opening { incarnation: u64, waiting: Vec<Q> },
     Open { incarnation: u64, connection: Connection },
 }
@@ -59,8 +67,8 @@ impl<Q> ProduceLanes<Q> {
     /// The connection that a lane has now, by number: another number is another connection.
     pub(super) fn incarnation(&mut self, key: LaneKey) -> u64 {
         match self.lanes.get(&key) {
-            Some(Lane::Opening { incarnation, .. }) => *incarnation,
-            Some(Lane::Open { incarnation, connection }) if connection.is_open() => *incarnation,
+            Some(ProduceLane::Opening { incarnation, .. }) => *incarnation,
+            Some(ProduceLane::Open { incarnation, connection }) if connection.is_open() => *incarnation,
             // The next one.
             _ => self.incarnations + 1,
         }
@@ -69,26 +77,28 @@ impl<Q> ProduceLanes<Q> {
     /// The way of a batch on a lane.
     pub(super) fn way(&mut self, key: LaneKey, batch: Q) -> Way<Q> {
         match self.lanes.get_mut(&key) {
-            Some(Lane::Open { connection, .. }) if connection.is_open() => {
+            Some(ProduceLane::Open { connection, .. }) if connection.is_open() => {
                 return Way::Open(connection.clone(), batch);
             }
-            Some(Lane::Opening { waiting, .. }) => {
+            Some(ProduceLane::Opening { waiting, .. }) => {
                 waiting.push(batch);
                 return Way::Waits { open: false };
             }
             _ => {}
         }
         self.incarnations += 1;
-        let lane = Lane::Opening { incarnation: self.incarnations, waiting: vec![batch] };
+        let lane = ProduceLane::Opening { incarnation: self.incarnations, waiting: vec![batch] };
         self.lanes.insert(key, lane);
         Way::Waits { open: true }
     }
 
     /// A connection was opened, or not: gives the batches that waited for it, in order.
     pub(super) fn opened(&mut self, key: LaneKey, connection: Option<&Connection>) -> Vec<Q> {
-        let Some(Lane::Opening { incarnation, waiting }) = self.lanes.remove(&key) else { return Vec::new() };
+        let Some(ProduceLane::Opening { incarnation, waiting }) = self.lanes.remove(&key) else {
+            return Vec::new();
+        };
         if let Some(connection) = connection {
-            self.lanes.insert(key, Lane::Open { incarnation, connection: connection.clone() });
+            self.lanes.insert(key, ProduceLane::Open { incarnation, connection: connection.clone() });
         }
         waiting
     }

@@ -17,6 +17,7 @@ use twinlog_protocol::{
 use super::{
     connection::{Connection, ConnectionOptions},
     error::CallError,
+    lane::{ClientIds, Lane},
     pool::{Pool, PoolOptions},
     single_flight::SingleFlight,
 };
@@ -27,7 +28,7 @@ use crate::machine::{
 
 /// The lane of requests that any broker or the controller answers, metadata among them. Callers' own lanes count
 /// from 0.
-pub const CONTROL_LANE: u16 = u16::MAX;
+pub const CONTROL_LANE: Lane = Lane::admin(u16::MAX);
 
 /// How long nobody answers before that is told, and how often it is told again.
 const OUTAGE_TOLD_AFTER: Duration = Duration::from_millis(500);
@@ -40,8 +41,8 @@ pub struct ClusterConfig {
     pub alias: Arc<str>,
     /// The brokers to try first (`bootstrap.servers`).
     pub bootstrap: Vec<HostPort>,
-    /// The name that brokers show in logs and quotas (`client.id`).
-    pub client_id: Arc<str>,
+    /// The names that brokers show in logs and quotas (`client.id`).
+    pub client_ids: ClientIds,
     /// For the look-up of a name and for each of its addresses (`socket.connection.setup.timeout.ms`, 10 s).
     pub connect_timeout: Duration,
     /// For each request of [`ClusterClient::call`] (`request.timeout.ms`, 30 s).
@@ -62,7 +63,7 @@ impl ClusterConfig {
         ClusterConfig {
             alias: Arc::from(alias),
             bootstrap,
-            client_id: Arc::from("twinlog"),
+            client_ids: ClientIds::all("twinlog"),
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(30),
             reconnect_backoff: (Duration::from_millis(50), Duration::from_secs(1)),
@@ -84,7 +85,7 @@ pub enum Target {
         /// Its id.
         node: i32,
         /// The connection to take.
-        lane: u16,
+        lane: Lane,
     },
 }
 
@@ -134,10 +135,10 @@ impl ClusterClient {
         let (first, longest) = config.reconnect_backoff;
         let pool = PoolOptions {
             cluster: Arc::clone(&config.alias),
+            client_ids: config.client_ids.clone(),
             connect_timeout: config.connect_timeout,
             backoff: Backoff::new(first, longest),
             connection: ConnectionOptions {
-                client_id: Arc::clone(&config.client_id),
                 answer_bytes_max: config.answer_bytes_max,
                 handshake_timeout: config.connect_timeout,
                 ..ConnectionOptions::default()
@@ -218,7 +219,7 @@ impl ClusterClient {
     /// # Errors
     /// [`CallError::UnknownNode`]; [`CallError::Connection`] when no connection could be opened. Metadata may be
     /// old in both cases.
-    pub async fn connection(&self, node: i32, lane: u16) -> Result<Connection, CallError> {
+    pub async fn connection(&self, node: i32, lane: Lane) -> Result<Connection, CallError> {
         self.inner.connection(node, lane).await
     }
 
@@ -311,7 +312,7 @@ impl Inner {
         Ok(Arc::new(metadata))
     }
 
-    async fn connection(&self, node: i32, lane: u16) -> Result<Connection, CallError> {
+    async fn connection(&self, node: i32, lane: Lane) -> Result<Connection, CallError> {
         let lane = {
             // Borrowed until the lane is chosen, so that no newer snapshot comes between.
             let metadata = self.metadata.borrow();

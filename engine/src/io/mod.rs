@@ -4,7 +4,7 @@
 //! | from the top | |
 //! |---|---|
 //! | `cluster` | one cluster: bootstrap, metadata, whom to ask |
-//! | `pool`, `single_flight` | a node's lanes, opened on demand; one attempt at a time |
+//! | `pool`, `lane`, `single_flight` | a node's lanes, opened on demand, and their client ids; one attempt at a time |
 //! | `connection`, `handshake`, `throttle` | one connection: its task, versions, pauses |
 //! | `link` | requests under way and the end of a connection, shared by handles and task |
 //! | `reader`, `writer` | bytes |
@@ -16,6 +16,7 @@ pub mod connection;
 pub mod dial;
 pub mod error;
 mod handshake;
+pub mod lane;
 mod link;
 mod pool;
 mod reader;

@@ -15,6 +15,7 @@ use super::{
     connection::{Connection, ConnectionOptions},
     dial::dial,
     error::{ConnectionError, Fault, Peer},
+    lane::{ClientIds, Lane, Role},
     single_flight::SingleFlight,
 };
 use crate::machine::{
@@ -26,6 +27,7 @@ use crate::machine::{
 #[derive(Debug, Clone)]
 pub(super) struct PoolOptions {
     pub(super) cluster: Arc<str>,
+    pub(super) client_ids: ClientIds,
     pub(super) connect_timeout: Duration,
     pub(super) backoff: Backoff,
     pub(super) connection: ConnectionOptions,
@@ -40,7 +42,7 @@ pub(super) struct Pool {
 struct Node {
     server: HostPort,
     redial: Arc<Mutex<Redial>>,
-    lanes: HashMap<u16, Arc<Lane>>,
+    lanes: HashMap<Lane, Arc<LaneState>>,
 }
 
 /// When a node may be dialed again.
@@ -50,7 +52,8 @@ struct Redial {
 }
 
 /// One connection to a node, or the place for it.
-pub(super) struct Lane {
+pub(super) struct LaneState {
+    role: Role,
     peer: Arc<Peer>,
     redial: Arc<Mutex<Redial>>,
     open: Mutex<Option<Connection>>,
@@ -77,7 +80,7 @@ impl Pool {
     }
 
     /// An open connection: the lane's own, or a new one after the node's back-off.
-    pub(super) async fn connection(&self, lane: &Lane) -> Result<Connection, ConnectionError> {
+    pub(super) async fn connection(&self, lane: &LaneState) -> Result<Connection, ConnectionError> {
         if let Some(connection) = lane.open() {
             return Ok(connection);
         }
@@ -85,7 +88,7 @@ impl Pool {
     }
 
     /// The lane of a node that listens at `server`. Lanes to where it listened before are given up.
-    pub(super) fn lane(&self, id: i32, server: &HostPort, lane: u16) -> Arc<Lane> {
+    pub(super) fn lane(&self, id: i32, server: &HostPort, lane: Lane) -> Arc<LaneState> {
         let mut nodes = lock(&self.nodes);
         let node = nodes.entry(id).or_insert_with(|| self.node(server));
         if node.server != *server {
@@ -93,21 +96,22 @@ impl Pool {
             *node = self.node(server);
         }
         let redial = &node.redial;
-        let lane = node.lanes.entry(lane).or_insert_with(|| {
-            Arc::new(Lane {
+        let state = node.lanes.entry(lane).or_insert_with(|| {
+            Arc::new(LaneState {
+                role: lane.role,
                 peer: self.peer(Some(id), server),
                 redial: Arc::clone(redial),
                 open: Mutex::new(None),
                 dialing: SingleFlight::new(),
             })
         });
-        Arc::clone(lane)
+        Arc::clone(state)
     }
 
     /// The connection of a lane if it is open now.
-    pub(super) fn open_connection(&self, node: i32, lane: u16) -> Option<Connection> {
-        let lane = Arc::clone(lock(&self.nodes).get(&node)?.lanes.get(&lane)?);
-        lane.open()
+    pub(super) fn open_connection(&self, node: i32, lane: Lane) -> Option<Connection> {
+        let state = Arc::clone(lock(&self.nodes).get(&node)?.lanes.get(&lane)?);
+        state.open()
     }
 
     /// Whether the last attempt to reach the node failed and its back-off is not over.
@@ -118,7 +122,7 @@ impl Pool {
 
     /// A connection that stays outside the pool, to a server whose node id is not known.
     pub(super) async fn bootstrap(&self, server: &HostPort) -> Result<Connection, ConnectionError> {
-        self.open(&self.peer(None, server)).await
+        self.open(&self.peer(None, server), Role::Admin).await
     }
 
     /// Gives up the connections to brokers that listen elsewhere now.
@@ -142,13 +146,13 @@ impl Pool {
         Node { server: server.clone(), redial: Arc::new(Mutex::new(redial)), lanes: HashMap::new() }
     }
 
-    async fn redial(&self, lane: &Lane) -> Result<Connection, ConnectionError> {
+    async fn redial(&self, lane: &LaneState) -> Result<Connection, ConnectionError> {
         if let Some(connection) = lane.open() {
             return Ok(connection);
         }
         let not_before = lock(&lane.redial).not_before;
         sleep_until(not_before).await;
-        let opened = self.open(&lane.peer).await;
+        let opened = self.open(&lane.peer, lane.role).await;
         let chance = self.chance();
         let mut redial = lock(&lane.redial);
         match &opened {
@@ -161,12 +165,14 @@ impl Pool {
         opened
     }
 
-    async fn open(&self, peer: &Arc<Peer>) -> Result<Connection, ConnectionError> {
+    async fn open(&self, peer: &Arc<Peer>, role: Role) -> Result<Connection, ConnectionError> {
         match dial(&peer.server, self.options.connect_timeout).await {
             Ok((stream, address)) => {
                 let peer = Arc::new(Peer { address: Some(address), ..Peer::clone(peer) });
                 let (reading, writing) = stream.into_split();
-                Connection::open(reading, writing, peer, self.options.connection.clone()).await
+                let client_id = Arc::clone(self.options.client_ids.of(role));
+                let options = ConnectionOptions { client_id, ..self.options.connection.clone() };
+                Connection::open(reading, writing, peer, options).await
             }
             Err(error) => Err(ConnectionError::new(peer, Arc::new(Fault::Dial(error)), false)),
         }
@@ -183,7 +189,7 @@ impl Node {
     }
 }
 
-impl Lane {
+impl LaneState {
     fn open(&self) -> Option<Connection> {
         lock(&self.open).as_ref().filter(|connection| connection.is_open()).cloned()
     }

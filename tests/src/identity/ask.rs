@@ -7,6 +7,7 @@ use twinlog_engine::{
         cluster::{ClusterClient, Target},
         connection::{Expects, Frame},
         error::CallError,
+        lane::Lane,
     },
     machine::{
         line_up::LastBatch,
@@ -28,7 +29,7 @@ use twinlog_protocol::{
 };
 
 /// The lane of these requests; batches take those below.
-const LANE: u16 = 64;
+const LANE: Lane = Lane::admin(64);
 const TIMEOUT: Duration = Duration::from_secs(15);
 const FETCH_BYTES_MAX: i32 = 1 << 20;
 const EARLIEST: i64 = -2;

@@ -10,6 +10,7 @@ use twinlog_engine::{
     io::{
         connection::{Connection, Expects, Frame, Pending},
         error::CallError,
+        lane::Lane,
     },
     machine::{partition::RequestFailure, produce_window::ProduceAnswer},
 };
@@ -126,7 +127,7 @@ impl Wire {
             }
             _ => {
                 let lane = u16::try_from(place.partition).unwrap_or_default();
-                let connection = place.cluster.connection(node, lane).await?;
+                let connection = place.cluster.connection(node, Lane::producer(lane)).await?;
                 self.connection = Some((node, connection.clone()));
                 Ok(connection)
             }
@@ -149,7 +150,9 @@ impl Wire {
             // Whoever leads by then: a new leader has to know the old batches too.
             let Some(leader) = place.cluster.metadata().leader(&place.topic, place.partition) else { return };
             let lane = STALE_LANE + u16::try_from(place.partition).unwrap_or_default();
-            let Ok(connection) = place.cluster.connection(leader.node, lane).await else { return };
+            let Ok(connection) = place.cluster.connection(leader.node, Lane::producer(lane)).await else {
+                return;
+            };
             if let Ok(sending) = submit(&connection, &place, batch) {
                 field.counts.stale.fetch_add(1, Ordering::Relaxed);
                 sending.answer().await;

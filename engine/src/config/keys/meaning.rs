@@ -134,8 +134,27 @@ const METRICS: &str = "there is no JMX";
 const RETRIES: &str = "what may pass is tried again for ever; what does not holds its partition";
 
 /// Client settings that mean something beyond the JVM's client.
-const OF_CLIENTS: &[(Role, &str, Use, &str)] =
-    &[(Role::Consumer, "client.rack", Use::Later, "fetching from the nearest replica is not built yet")];
+const OF_CLIENTS: &[(Role, &str, Use, &str)] = &[
+    (
+        Role::Consumer,
+        "client.id",
+        Use::Honoured,
+        "stands before the id that fetches: `ID|A->B|MirrorSourceConnector-0|replication-consumer`",
+    ),
+    (Role::Consumer, "client.rack", Use::Later, "fetching from the nearest replica is not built yet"),
+    (
+        Role::Producer,
+        "client.id",
+        Use::Honoured,
+        "replaces the id that writes records, `connector-producer-MirrorSourceConnector-0`",
+    ),
+    (
+        Role::Admin,
+        "client.id",
+        Use::Honoured,
+        "stands before the ids of all else: `ID|A->B|MirrorSourceConnector|replication-source-admin`, `…-target-admin`",
+    ),
+];
 
 /// What becomes of a key that `scope` defines.
 pub(in crate::config) fn meaning(scope: Scope, name: &str) -> Meaning {

@@ -12,14 +12,15 @@ use crate::config::{ClusterConfig, FlowConfig};
 use crate::driver::fetcher::ANSWER_TO_FETCH_BYTES_MAX;
 use crate::error::Error;
 use crate::io::cluster::{self, ClusterClient};
+use crate::io::lane::ClientIds;
 use crate::machine::cluster_names::{ClusterNames, FlowEnds, NamedCluster};
 use crate::machine::hold::Side;
 use crate::status::FlowStatus;
 
 /// A cluster id has 22 characters; it goes into the keys of the state topic.
 const CLUSTER_ID_BYTES_MAX: usize = 249;
-/// Characters of the name that brokers show; the protocol ends at 32,767 bytes.
-const CLIENT_ID_CHARS_MAX: usize = 249;
+/// Characters of the names that brokers show; the protocol ends at 32,767 bytes.
+const CLIENT_ID_CHARS_MAX: usize = 4096;
 
 /// Both clusters of a flow, reached.
 pub(super) struct Connected {
@@ -37,8 +38,11 @@ pub(super) async fn connect(
     wait: Option<Duration>,
     status: &watch::Sender<FlowStatus>,
 ) -> Result<Connected, Error> {
-    let source = client(&config.source, &config.name, seed);
-    let target = client(&config.target, &config.name, seed.rotate_left(32));
+    let ids = &config.client_ids;
+    let source_ids = client_ids(&ids.source_admin, &ids.source_consumer);
+    let target_ids = client_ids(&ids.target_admin, &ids.data_producer);
+    let source = client(&config.source, source_ids, seed);
+    let target = client(&config.target, target_ids, seed.rotate_left(32));
     status.send_modify(|status| status.not_reached = vec![Side::Source, Side::Target]);
     let reach = async |client: &ClusterClient, side| {
         reach(client, wait).await?;
@@ -49,10 +53,16 @@ pub(super) async fn connect(
     Ok(Connected { source, target })
 }
 
-fn client(config: &ClusterConfig, flow: &str, seed: u64) -> ClusterClient {
+/// A flow reads at one cluster and writes to the other, so that one id is for records.
+fn client_ids(admin: &str, records: &str) -> ClientIds {
+    let [admin, records] =
+        [admin, records].map(|id| Arc::<str>::from(id.chars().take(CLIENT_ID_CHARS_MAX).collect::<String>()));
+    ClientIds { admin, consumer: Arc::clone(&records), producer: records }
+}
+
+fn client(config: &ClusterConfig, client_ids: ClientIds, seed: u64) -> ClusterClient {
     let mut client = cluster::ClusterConfig::new(&config.name, config.bootstrap.clone());
-    let client_id: String = format!("twinlog|{flow}").chars().take(CLIENT_ID_CHARS_MAX).collect();
-    client.client_id = Arc::from(client_id);
+    client.client_ids = client_ids;
     client.answer_bytes_max += ANSWER_TO_FETCH_BYTES_MAX;
     ClusterClient::new(client, seed)
 }

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{ASKED_AT_ONCE, Flow, LEADER_PAUSE, partitions, place};
 use crate::driver::ask;
+use crate::driver::lanes::{SOURCE_SEARCH_LANE, TARGET_TAIL_LANE};
 use crate::driver::recover::{self, Sides};
 use crate::driver::state_topic::{StateRequest, Waiter};
 use crate::error::Error;
@@ -131,8 +132,9 @@ async fn search(
     target: &ClusterClient,
     key: &PartitionKey,
 ) -> Result<CopySearch, RequestFailure> {
-    let source_place = place(source, &key.source_topic, key.partition).ok_or_else(ask::no_leader)?;
-    let target_place = place(target, &key.target_topic, key.partition).ok_or_else(ask::no_leader)?;
+    let source_place = place(source, &key.source_topic, key.partition, SOURCE_SEARCH_LANE);
+    let target_place = place(target, &key.target_topic, key.partition, TARGET_TAIL_LANE);
+    let (source_place, target_place) = source_place.zip(target_place).ok_or_else(ask::no_leader)?;
     let to = ask::list_offset(target, &target_place, ask::LATEST).await?;
     recover::find_copy(&Sides { source, source_place, target, target_place }, to, None).await
 }

@@ -9,6 +9,7 @@ use twinlog_protocol::record::records;
 use twinlog_protocol::{DecodeError, ErrorCode, Retry};
 
 use super::{Flow, KnownTopics, place};
+use crate::driver::lanes::SOURCE_SEARCH_LANE;
 use crate::driver::state_topic::{StateRequest, UNPACKED_BYTES_MAX, Waiter};
 use crate::driver::topics::Failure;
 use crate::driver::{ask, stretch};
@@ -64,7 +65,7 @@ impl SourceState {
         if !self.source.metadata().topics.contains_key(STATE_TOPIC) {
             return Ok(());
         }
-        let place = place(&self.source, STATE_TOPIC, 0).ok_or_else(ask::no_leader)?;
+        let place = place(&self.source, STATE_TOPIC, 0, SOURCE_SEARCH_LANE).ok_or_else(ask::no_leader)?;
         if place.topic_id != self.topic_id {
             (self.topic_id, self.read_to) = (place.topic_id, 0);
         }

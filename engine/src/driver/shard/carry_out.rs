@@ -3,7 +3,9 @@
 use super::{Done, Queued, Shard, produce};
 use crate::clock;
 use crate::driver::ask;
-use crate::driver::lanes::{self, LINE_UP_LANE, LaneKey, TAIL_LANE, Way, produce_lane};
+use crate::driver::lanes::{
+    self, LINE_UP_LANE, LaneKey, SOURCE_SEARCH_LANE, TARGET_TAIL_LANE, Way, produce_lane,
+};
 use crate::driver::recover::{self, Sides};
 use crate::driver::state_topic::{StateRequest, Waiter};
 use crate::driver::stretch;
@@ -27,7 +29,7 @@ impl Shard {
                 self.ask(slot, attempt, question, leader_epoch, producer_id);
             }
             Command::ReadTail { attempt, from, to, producer_id } => {
-                let place = self.slots[slot].place(Side::Target, None, TAIL_LANE);
+                let place = self.slots[slot].place(Side::Target, None, TARGET_TAIL_LANE);
                 let target = self.parts.target.clone();
                 self.errands.push(Box::pin(async move {
                     let result = match place {
@@ -108,7 +110,8 @@ impl Shard {
     fn find_copy(&mut self, slot: usize, attempt: u64, to: i64, producer_id: i64) {
         let (source, target) = (self.parts.source.clone(), self.parts.target.clone());
         let of = &self.slots[slot];
-        let places = of.place(Side::Source, None, TAIL_LANE).zip(of.place(Side::Target, None, TAIL_LANE));
+        let source_place = of.place(Side::Source, None, SOURCE_SEARCH_LANE);
+        let places = source_place.zip(of.place(Side::Target, None, TARGET_TAIL_LANE));
         self.errands.push(Box::pin(async move {
             let result = match places {
                 Some((source_place, target_place)) => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::driver::ask::Place;
 use crate::driver::fetcher::Wanted;
 use crate::driver::lanes::LaneKey;
+use crate::io::lane::Lane;
 use crate::machine::Now;
 use crate::machine::hold::Side;
 use crate::machine::metadata::ClusterMetadata;
@@ -67,7 +68,7 @@ impl Slot {
     }
 
     /// Where to ask about the partition on one side.
-    pub(super) fn place(&self, side: Side, leader_epoch: Option<i32>, lane: u16) -> Option<Place> {
+    pub(super) fn place(&self, side: Side, leader_epoch: Option<i32>, lane: Lane) -> Option<Place> {
         let (leader, topic) = match side {
             Side::Source => (self.leaders[0]?, &self.key.source_topic),
             Side::Target => (self.leaders[1]?, &self.key.target_topic),

@@ -14,6 +14,9 @@ use crate::io::{
     tests::fake_broker::{FakeBroker, Story},
 };
 
+/// Some connection.
+const LANE: Lane = Lane::admin(0);
+
 type SharedStory = Arc<Mutex<Story>>;
 
 fn story() -> SharedStory {
@@ -57,12 +60,12 @@ async fn the_brokers_are_found_from_any_bootstrap_server_that_answers() {
     assert_eq!(metadata.brokers.len(), 2);
     assert!(client.last_error().is_none());
     for node in [1, 2] {
-        let answer = client.call(Target::Node { node, lane: 0 }, &producer_id_request()).await.unwrap();
+        let answer = client.call(Target::Node { node, lane: LANE }, &producer_id_request()).await.unwrap();
         assert_eq!(answer.producer_id.0, i64::from(node));
     }
     let controller = client.call(Target::Controller, &producer_id_request()).await.unwrap();
     assert_eq!(controller.producer_id.0, 1);
-    let unknown = client.connection(3, 0).await.err().unwrap();
+    let unknown = client.connection(3, LANE).await.err().unwrap();
     assert!(matches!(unknown, CallError::UnknownNode { node: 3, .. }) && unknown.has_no_side_effects());
 }
 
@@ -136,9 +139,27 @@ async fn each_lane_is_a_connection_and_is_opened_once() {
     let broker = FakeBroker::join(1, &story).await;
     let client = connect(&[&broker.server]).await;
     let before = story.lock().unwrap().accepted;
-    let opened = futures_util::future::join_all((0..30).map(|i| client.connection(1, i % 3))).await;
+    let opened =
+        futures_util::future::join_all((0..30).map(|i| client.connection(1, Lane::admin(i % 3)))).await;
     assert!(opened.into_iter().all(|connection| connection.unwrap().is_open()));
     assert_eq!(story.lock().unwrap().accepted - before, 3);
+}
+
+#[tokio::test]
+async fn each_role_has_its_client_id_and_connections_of_its_own() {
+    let story = story();
+    let broker = FakeBroker::join(1, &story).await;
+    let client_ids = ClientIds { consumer: "reader".into(), ..ClientIds::all("others") };
+    let config = ClusterConfig { client_ids, ..config(&[&broker.server]) };
+    let client = timeout(Duration::from_secs(10), ClusterClient::connect(config, 1)).await.unwrap();
+    let before = story.lock().unwrap().accepted;
+    for (lane, client_id) in
+        [(Lane::consumer(7), "reader"), (Lane::admin(7), "others"), (Lane::producer(7), "others")]
+    {
+        assert_eq!(client.connection(1, lane).await.unwrap().client_id(), client_id);
+    }
+    assert_eq!(client.any().await.unwrap().client_id(), "others");
+    assert!(story.lock().unwrap().accepted - before >= 3);
 }
 
 #[tokio::test]
@@ -146,9 +167,9 @@ async fn a_broken_connection_is_replaced() {
     let story = story();
     let broker = FakeBroker::join(1, &story).await;
     let client = connect(&[&broker.server]).await;
-    let connection = client.connection(1, 0).await.unwrap();
+    let connection = client.connection(1, LANE).await.unwrap();
     connection.end(Fault::Closed);
-    let next = client.connection(1, 0).await.unwrap();
+    let next = client.connection(1, LANE).await.unwrap();
     assert!(!connection.is_open() && next.is_open());
 }
 
@@ -158,16 +179,16 @@ async fn a_broker_that_moves_is_found_and_its_old_connection_given_up() {
     let stays = FakeBroker::join(1, &story).await;
     let old_place = FakeBroker::join(2, &story).await;
     let client = connect(&[&stays.server]).await;
-    let old = client.connection(2, 0).await.unwrap();
-    let kept = client.connection(1, 0).await.unwrap();
+    let old = client.connection(2, LANE).await.unwrap();
+    let kept = client.connection(1, LANE).await.unwrap();
     let new_place = FakeBroker::join(2, &story).await;
     client.refresh_metadata().await.unwrap();
     assert!(!old.is_open(), "no new request goes to the old place");
     assert!(kept.is_open());
-    let new = client.connection(2, 0).await.unwrap();
+    let new = client.connection(2, LANE).await.unwrap();
     assert_eq!(new.peer().server, new_place.server);
     assert_ne!(new.peer().server, old_place.server);
-    let answer = client.call(Target::Node { node: 2, lane: 0 }, &producer_id_request()).await.unwrap();
+    let answer = client.call(Target::Node { node: 2, lane: LANE }, &producer_id_request()).await.unwrap();
     assert_eq!(answer.producer_id.0, 2);
 }
 
@@ -177,7 +198,7 @@ async fn all_known_brokers_gone_means_back_to_the_bootstrap_servers() {
     let entrance = FakeBroker::start(9, &story).await;
     let first = FakeBroker::join(1, &story).await;
     let client = connect(&[&entrance.server]).await;
-    let connection = client.connection(1, 0).await.unwrap();
+    let connection = client.connection(1, LANE).await.unwrap();
     drop(first);
     let _moved = FakeBroker::join(1, &story).await;
     let error = loop {
@@ -188,7 +209,7 @@ async fn all_known_brokers_gone_means_back_to_the_bootstrap_servers() {
     };
     assert!(error.is_retriable());
     let mut attempts = 0;
-    while client.call(Target::Node { node: 1, lane: 0 }, &producer_id_request()).await.is_err() {
+    while client.call(Target::Node { node: 1, lane: LANE }, &producer_id_request()).await.is_err() {
         let _ = client.refresh_metadata().await;
         attempts += 1;
         assert!(attempts < 20, "not found: {:?}", client.last_error());
@@ -204,7 +225,7 @@ async fn a_dead_broker_is_dialed_with_pauses_that_grow() {
     let client = connect(&[&alive.server]).await;
     let started = Instant::now();
     for _ in 0..5 {
-        let error = client.connection(2, 0).await.err().expect("nobody listens");
+        let error = client.connection(2, LANE).await.err().expect("nobody listens");
         assert!(error.to_string().contains("node 2 at 127.0.0.1:"), "{error}");
     }
     // 5 + 10 + 20 + 40 ms less a fifth.
@@ -218,7 +239,7 @@ async fn the_last_handle_closes_all_connections() {
     let broker = FakeBroker::join(1, &story).await;
     let client = connect(&[&broker.server]).await;
     let clone = client.clone();
-    let connection = clone.connection(1, 0).await.unwrap();
+    let connection = clone.connection(1, LANE).await.unwrap();
     drop((client, clone));
     assert!(connection.is_open(), "a connection in use stays");
     connection.call(&producer_id_request(), Duration::from_secs(5)).await.unwrap();
