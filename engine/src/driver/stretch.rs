@@ -24,8 +24,24 @@ const MAX_WAIT_MS: i32 = 100;
 /// How long the answer may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Sends a Fetch and reads its answer.
+/// Sends a Fetch and reads its answer. A broker that throttles answers with nothing: then the Fetch is sent again, when the
+/// broker is ready to hear it.
 pub(super) async fn fetch(
+    connection: &Connection,
+    request: &FetchRequest,
+    timeout: Duration,
+) -> Result<FetchResponse, CallError> {
+    loop {
+        let response = fetch_once(connection, request, timeout).await?;
+        connection.throttle(response.throttle_time_ms);
+        let is_empty = response.error_code == 0 && response.partitions.is_empty();
+        if response.throttle_time_ms <= 0 || !is_empty {
+            return Ok(response);
+        }
+    }
+}
+
+async fn fetch_once(
     connection: &Connection,
     request: &FetchRequest,
     timeout: Duration,
@@ -42,10 +58,7 @@ pub(super) async fn fetch(
         Ok::<Frame, CallError>(Box::new(frame))
     })?;
     let body = connection.body(pending, version).await?;
-    let response =
-        FetchResponse::decode(version, body).map_err(|error| connection.undecodable(Api::Fetch, error))?;
-    connection.throttle(response.throttle_time_ms);
-    Ok(response)
+    Ok(FetchResponse::decode(version, body).map_err(|error| connection.undecodable(Api::Fetch, error))?)
 }
 
 /// Batches from an offset on, and where the log begins and ends.

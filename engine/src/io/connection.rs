@@ -25,6 +25,7 @@ use twinlog_protocol::{
 };
 
 pub use super::link::{Expects, Frame, Pending};
+pub use super::throttle::Silence;
 use super::{
     error::{CallError, ConnectionError, Fault, Peer},
     handshake::{self, BrokerVersions},
@@ -46,6 +47,8 @@ pub struct ConnectionOptions {
     /// How long an unused connection is kept. Brokers close at 10 minutes (`connections.max.idle.ms`); to be
     /// earlier means that no request crosses their closing.
     pub idle_max: Duration,
+    /// Shared with the other connections to this broker that carry the same client id.
+    pub silence: Arc<Silence>,
 }
 
 impl Default for ConnectionOptions {
@@ -56,6 +59,7 @@ impl Default for ConnectionOptions {
             requests_max: 4096,
             handshake_timeout: Duration::from_secs(10),
             idle_max: Duration::from_secs(9 * 60),
+            silence: Arc::default(),
         }
     }
 }
@@ -104,7 +108,7 @@ impl Connection {
         peer: Arc<Peer>,
         options: ConnectionOptions,
     ) -> Self {
-        let link = Arc::new(Link::new(peer, options.idle_max));
+        let link = Arc::new(Link::new(peer, options.idle_max, Arc::clone(&options.silence)));
         let room = Arc::new(Semaphore::new(options.requests_max));
         tokio::spawn(run(Arc::clone(&link), reading, writing, options.answer_bytes_max));
         Connection { handle: Arc::new(Handle { link, room, options, versions: OnceLock::new() }) }
@@ -213,11 +217,17 @@ impl Connection {
         }
     }
 
-    /// Obeys the throttle time of an answer: nothing more is sent before it is over (KIP-219). [`Self::call`] does
-    /// so by itself.
+    /// Obeys the throttle time of an answer: nothing more is sent before it is over (KIP-219), here and on the connections
+    /// that share the silence. [`Self::call`] does so by itself.
     pub fn throttle(&self, throttle_time_ms: i32) {
-        if let Some(pause) = throttle::pause(throttle_time_ms) {
-            self.handle.link.mute(Instant::now() + pause);
+        let Some(pause) = throttle::pause(throttle_time_ms) else { return };
+        let is_news = self.handle.link.mute(Instant::now(), pause);
+        let Peer { cluster, node, server, .. } = &**self.peer();
+        let client_id = self.client_id();
+        if is_news {
+            tracing::info!(%cluster, node, %server, client_id, "the broker throttles us, silent for {pause:?}");
+        } else {
+            tracing::debug!(%cluster, node, %server, client_id, "silent for {pause:?}");
         }
     }
 

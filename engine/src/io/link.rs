@@ -22,6 +22,7 @@ use tokio::{
 use twinlog_protocol::{DecodeError, versions::Api};
 
 use super::error::{CallError, ConnectionError, Fault, Peer};
+use super::throttle::Silence;
 
 /// A whole request as it goes to the socket, length prefix first; its chunks are written without being joined.
 pub type Frame = Box<dyn Buf + Send>;
@@ -85,6 +86,7 @@ pub(super) enum Next {
 pub(super) struct Link {
     pub(super) peer: Arc<Peer>,
     idle_max: Duration,
+    silence: Arc<Silence>,
     /// Wakes the writer: a new request, or the connection was given up.
     pub(super) writer: Notify,
     /// Wakes the watchdog: a new time limit, or the end.
@@ -97,7 +99,6 @@ struct State {
     /// Oldest first: those sent, then the `unsent` ones.
     under_way: VecDeque<Request>,
     unsent: usize,
-    muted_until: Option<Instant>,
     stage: Stage,
     idle_since: Instant,
     given_up: Option<Arc<Fault>>,
@@ -125,17 +126,17 @@ struct Request {
 }
 
 impl Link {
-    pub(super) fn new(peer: Arc<Peer>, idle_max: Duration) -> Self {
+    pub(super) fn new(peer: Arc<Peer>, idle_max: Duration, silence: Arc<Silence>) -> Self {
         Link {
             peer,
             idle_max,
+            silence,
             writer: Notify::new(),
             watchdog: Notify::new(),
             state: Mutex::new(State {
                 next_correlation_id: 0,
                 under_way: VecDeque::new(),
                 unsent: 0,
-                muted_until: None,
                 stage: Stage::Silent,
                 idle_since: Instant::now(),
                 given_up: None,
@@ -192,7 +193,7 @@ impl Link {
             let is_done = state.ended.is_some() || (state.given_up.is_some() && state.under_way.is_empty());
             return if is_done { Next::End } else { Next::Wait };
         }
-        if let Some(until) = state.muted_until.filter(|&until| until > now) {
+        if let Some(until) = self.silence.until(now) {
             return Next::Muted(until);
         }
         let oldest_unsent = state.under_way.len() - state.unsent;
@@ -242,10 +243,16 @@ impl Link {
         Ok(())
     }
 
-    /// Sends nothing more before this moment (KIP-219).
-    pub(super) fn mute(&self, until: Instant) {
+    /// Sends nothing more for so long (KIP-219), here and on all connections that share the silence. The broker does not
+    /// read from this one meanwhile, so that time does not count for the requests that it has not read yet. Gives whether
+    /// that is worth telling.
+    pub(super) fn mute(&self, now: Instant, pause: Duration) -> bool {
         let mut state = self.state();
-        state.muted_until = state.muted_until.max(Some(until));
+        for request in &mut state.under_way {
+            let timeout = request.expects.timeout;
+            request.deadline = request.deadline.map(|deadline| deadline.max(now + pause + timeout));
+        }
+        self.silence.keep(now, pause)
     }
 
     /// Takes no more requests and ends when those under way are answered.

@@ -17,6 +17,7 @@ use super::{
     error::{ConnectionError, Fault, Peer},
     lane::{ClientIds, Lane, Role},
     single_flight::SingleFlight,
+    throttle::Silence,
 };
 use crate::machine::{
     backoff::Backoff,
@@ -43,6 +44,7 @@ struct Node {
     server: HostPort,
     redial: Arc<Mutex<Redial>>,
     lanes: HashMap<Lane, Arc<LaneState>>,
+    silences: HashMap<Role, Arc<Silence>>,
 }
 
 /// When a node may be dialed again.
@@ -54,6 +56,7 @@ struct Redial {
 /// One connection to a node, or the place for it.
 pub(super) struct LaneState {
     role: Role,
+    silence: Arc<Silence>,
     peer: Arc<Peer>,
     redial: Arc<Mutex<Redial>>,
     open: Mutex<Option<Connection>>,
@@ -96,9 +99,11 @@ impl Pool {
             *node = self.node(server);
         }
         let redial = &node.redial;
+        let silence = node.silences.entry(lane.role).or_default();
         let state = node.lanes.entry(lane).or_insert_with(|| {
             Arc::new(LaneState {
                 role: lane.role,
+                silence: Arc::clone(silence),
                 peer: self.peer(Some(id), server),
                 redial: Arc::clone(redial),
                 open: Mutex::new(None),
@@ -122,7 +127,7 @@ impl Pool {
 
     /// A connection that stays outside the pool, to a server whose node id is not known.
     pub(super) async fn bootstrap(&self, server: &HostPort) -> Result<Connection, ConnectionError> {
-        self.open(&self.peer(None, server), Role::Admin).await
+        self.open(&self.peer(None, server), Role::Admin, &Arc::default()).await
     }
 
     /// Gives up the connections to brokers that listen elsewhere now.
@@ -143,7 +148,12 @@ impl Pool {
 
     fn node(&self, server: &HostPort) -> Node {
         let redial = Redial { backoff: self.options.backoff.clone(), not_before: Instant::now() };
-        Node { server: server.clone(), redial: Arc::new(Mutex::new(redial)), lanes: HashMap::new() }
+        Node {
+            server: server.clone(),
+            redial: Arc::new(Mutex::new(redial)),
+            lanes: HashMap::new(),
+            silences: HashMap::new(),
+        }
     }
 
     async fn redial(&self, lane: &LaneState) -> Result<Connection, ConnectionError> {
@@ -152,7 +162,7 @@ impl Pool {
         }
         let not_before = lock(&lane.redial).not_before;
         sleep_until(not_before).await;
-        let opened = self.open(&lane.peer, lane.role).await;
+        let opened = self.open(&lane.peer, lane.role, &lane.silence).await;
         let chance = self.chance();
         let mut redial = lock(&lane.redial);
         match &opened {
@@ -165,13 +175,19 @@ impl Pool {
         opened
     }
 
-    async fn open(&self, peer: &Arc<Peer>, role: Role) -> Result<Connection, ConnectionError> {
+    async fn open(
+        &self,
+        peer: &Arc<Peer>,
+        role: Role,
+        silence: &Arc<Silence>,
+    ) -> Result<Connection, ConnectionError> {
         match dial(&peer.server, self.options.connect_timeout).await {
             Ok((stream, address)) => {
                 let peer = Arc::new(Peer { address: Some(address), ..Peer::clone(peer) });
                 let (reading, writing) = stream.into_split();
-                let client_id = Arc::clone(self.options.client_ids.of(role));
-                let options = ConnectionOptions { client_id, ..self.options.connection.clone() };
+                let (client_id, silence) =
+                    (Arc::clone(self.options.client_ids.of(role)), Arc::clone(silence));
+                let options = ConnectionOptions { client_id, silence, ..self.options.connection.clone() };
                 Connection::open(reading, writing, peer, options).await
             }
             Err(error) => Err(ConnectionError::new(peer, Arc::new(Fault::Dial(error)), false)),

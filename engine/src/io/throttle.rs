@@ -1,13 +1,52 @@
 //! Throttle times in answers: the broker asks us to be silent for a while (KIP-219).
+//!
+//! A broker measures by client id and mutes the one connection whose answer tells the time. What other connections of that
+//! id send meanwhile would only make the next wait longer, so all of them are silent together.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 use twinlog_protocol::{cursor::Cursor, header::decode_response_header, versions::Api};
 
 /// Brokers throttle by windows of some seconds; a longer time is a mistake or a lie, and would be silence without
 /// an end.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// How often it is told that a broker throttles.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
+
+/// How long a broker wants to hear nothing, shared by the connections to it that carry one client id.
+#[derive(Debug, Default)]
+pub struct Silence {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    until: Option<Instant>,
+    told_at: Option<Instant>,
+}
+
+impl Silence {
+    /// Is silent for so long at least. Gives whether that is worth telling.
+    pub(super) fn keep(&self, now: Instant, pause: Duration) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.until = state.until.max(Some(now + pause));
+        let is_news = state.told_at.is_none_or(|at| now.saturating_duration_since(at) >= TOLD_EVERY);
+        if is_news {
+            state.told_at = Some(now);
+        }
+        is_news
+    }
+
+    /// The end of the silence, if it is not over.
+    pub(super) fn until(&self, now: Instant) -> Option<Instant> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.until.filter(|&until| until > now)
+    }
+}
 
 /// How long to be silent; nothing for no time at all.
 pub(super) fn pause(throttle_time_ms: i32) -> Option<Duration> {
@@ -43,6 +82,17 @@ mod tests {
     #[test]
     fn a_cut_answer_has_none() {
         assert_eq!(throttle_time_ms(Api::Metadata, 8, 5, &Bytes::from_static(&[0, 0, 0, 5, 0])), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_silence_counts_and_is_told_once_a_minute() {
+        let (silence, now) = (Silence::default(), Instant::now());
+        assert_eq!(silence.until(now), None);
+        assert!(silence.keep(now, Duration::from_secs(5)));
+        assert!(!silence.keep(now, Duration::from_secs(2)));
+        assert_eq!(silence.until(now), Some(now + Duration::from_secs(5)));
+        assert_eq!(silence.until(now + Duration::from_secs(5)), None);
+        assert!(silence.keep(now + TOLD_EVERY, Duration::from_secs(1)));
     }
 
     #[test]

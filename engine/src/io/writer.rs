@@ -95,7 +95,7 @@ mod tests {
     fn link_with(frame: impl Buf + Send + 'static) -> Link {
         let server = HostPort::new("broker", 9092);
         let peer = Peer { cluster: Arc::from("west"), node: None, server, address: None };
-        let link = Link::new(Arc::new(peer), Duration::from_secs(1));
+        let link = Link::new(Arc::new(peer), Duration::from_secs(1), Arc::default());
         let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         let expects = Expects { api: Api::Produce, timeout: Duration::from_secs(1) };
         let pending = link.submit(expects, room, |_| Ok::<Frame, Infallible>(Box::new(frame)));

@@ -186,6 +186,35 @@ async fn no_more_than_so_many_are_under_way() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn while_the_broker_is_deaf_the_limit_of_what_it_has_not_read_stands_still() {
+    let (connection, mut broker) = connected();
+    let started = Instant::now();
+    let throttled = connection.submit(EXPECTS, frame).unwrap();
+    let behind = connection.submit(EXPECTS, frame).unwrap();
+    read_request(&mut broker).await.unwrap();
+    broker.write_all(&answer(0, b"")).await.unwrap();
+    throttled.await.unwrap();
+    connection.throttle(20_000);
+    let error = fault_of(behind).await;
+    assert!(matches!(error.fault(), Fault::Timeout { .. }), "{error}");
+    assert_eq!(started.elapsed(), Duration::from_secs(20) + EXPECTS.timeout);
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_that_share_a_silence_are_silent_together() {
+    let options = ConnectionOptions::default();
+    let [first, second] = [(); 2].map(|()| connected_with(options.clone()));
+    let started = Instant::now();
+    first.0.throttle(3_000);
+    let (other, mut broker) = second;
+    let pending = other.submit(EXPECTS, frame).unwrap();
+    read_request(&mut broker).await.unwrap();
+    assert_eq!(started.elapsed(), Duration::from_secs(3));
+    broker.write_all(&answer(0, b"")).await.unwrap();
+    pending.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_throttle_time_delays_the_next_request_and_not_its_limit() {
     let (connection, mut broker) = introduced().await;
     let request = InitProducerIdRequest::default().with_transactional_id(None);
