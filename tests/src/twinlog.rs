@@ -19,7 +19,7 @@ use crate::{
     real::kafka::{Cluster, tail},
 };
 
-/// An `mm2.properties` with the flow `src->dst`.
+/// An `mm2.properties`, mostly with the flow `src->dst`.
 #[derive(Clone, Debug)]
 pub struct FlowFile {
     text: String,
@@ -47,13 +47,25 @@ impl FlowFile {
     /// A flow with nothing set that MM2 has a default for; clusters come with their aliases.
     #[must_use]
     pub fn plain(source: (&str, &Cluster), target: (&str, &Cluster), topics: &str) -> Self {
-        let ((from, source), (to, target)) = (source, target);
-        Self { text: String::new() }
-            .with("clusters", &format!("{from}, {to}"))
-            .with(&format!("{from}.bootstrap.servers"), &source.proxied_bootstrap())
-            .with(&format!("{to}.bootstrap.servers"), &target.proxied_bootstrap())
-            .with(&format!("{from}->{to}.enabled"), "true")
-            .with(&format!("{from}->{to}.topics"), topics)
+        let clusters = [source, target].map(|(alias, cluster)| (alias, cluster.proxied_bootstrap()));
+        Self::clusters(&clusters).flow(source.0, target.0, topics)
+    }
+
+    /// Clusters by their aliases, each with the addresses of its brokers, and no flow yet.
+    #[must_use]
+    pub fn clusters(clusters: &[(&str, String)]) -> Self {
+        let aliases: Vec<&str> = clusters.iter().map(|(alias, _)| *alias).collect();
+        let file = Self { text: String::new() }.with("clusters", &aliases.join(", "));
+        clusters
+            .iter()
+            .fold(file, |file, (alias, servers)| file.with(&format!("{alias}.bootstrap.servers"), servers))
+    }
+
+    /// Adds the flow of the topics that match `topics`.
+    #[must_use]
+    pub fn flow(self, source: &str, target: &str, topics: &str) -> Self {
+        self.with(&format!("{source}->{target}.enabled"), "true")
+            .with(&format!("{source}->{target}.topics"), topics)
     }
 
     /// Topics keep their names on the target.

@@ -33,7 +33,7 @@ pub fn all() -> Vec<Scenario> {
 #[must_use]
 pub fn kinds_that_are_held() -> Scenario {
     let source = ClusterSpec::single(Version::V2_8_2).with("log.cleaner.backoff.ms", "200");
-    let spec = LabSpec { source, target: ClusterSpec::single(Version::V4_3_1) };
+    let spec = LabSpec::pair(source, ClusterSpec::single(Version::V4_3_1));
     Scenario::alone("kinds of batches that hold their partition alone", spec, |lab, _| {
         lab.create(&[
             NewTopic::new("kinds.thinned", 1)

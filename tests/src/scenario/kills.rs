@@ -32,7 +32,7 @@ pub fn all() -> Vec<Scenario> {
 
 fn behind_proxy() -> LabSpec {
     let target = ClusterSpec::single(Version::V4_3_1).behind_proxy();
-    LabSpec { source: ClusterSpec::single(Version::V4_3_1), target }
+    LabSpec::pair(ClusterSpec::single(Version::V4_3_1), target)
 }
 
 /// kill -9 of twinlog at random moments of one copy, its start among them.

@@ -1,4 +1,4 @@
-//! A source cluster, a target cluster, a judge, and the runs of twinlog between them.
+//! A source cluster, a target cluster, perhaps more, a judge, and the runs of twinlog between them.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::{
     deadline::Deadline,
@@ -20,20 +20,35 @@ use crate::{
     twinlog::{FlowFile, Twinlog},
 };
 
-/// The two clusters of a scenario.
+/// The clusters of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabSpec {
     /// Where records are written.
     pub source: ClusterSpec,
     /// Where twinlog copies them.
     pub target: ClusterSpec,
+    /// Further ones.
+    pub more: Vec<ClusterSpec>,
 }
 
 impl LabSpec {
+    /// Two clusters.
+    #[must_use]
+    pub fn pair(source: ClusterSpec, target: ClusterSpec) -> Self {
+        Self { source, target, more: Vec::new() }
+    }
+
     /// Two clusters of one broker each.
     #[must_use]
     pub fn singles(source: Version, target: Version) -> Self {
-        Self { source: ClusterSpec::single(source), target: ClusterSpec::single(target) }
+        Self::pair(ClusterSpec::single(source), ClusterSpec::single(target))
+    }
+
+    /// Adds so many clusters of one broker each, of the newest version.
+    #[must_use]
+    pub fn and_more(mut self, count: usize) -> Self {
+        self.more.extend(vec![ClusterSpec::single(Version::V4_3_1); count]);
+        self
     }
 
     /// Two clusters of one broker each, both of the newest version.
@@ -48,13 +63,13 @@ impl LabSpec {
         let spec = ClusterSpec::three(Version::V4_3_1)
             .with("broker.session.timeout.ms", "4000")
             .with("broker.heartbeat.interval.ms", "500");
-        Self { source: spec.clone(), target: spec }
+        Self::pair(spec.clone(), spec)
     }
 
     /// One source broker, three target brokers, both of the newest version.
     #[must_use]
     pub fn three_at_target() -> Self {
-        Self { source: ClusterSpec::single(Version::V4_3_1), target: ClusterSpec::three(Version::V4_3_1) }
+        Self::pair(ClusterSpec::single(Version::V4_3_1), ClusterSpec::three(Version::V4_3_1))
     }
 }
 
@@ -66,6 +81,8 @@ pub struct Lab {
     pub source: Cluster,
     /// The target cluster.
     pub target: Cluster,
+    /// The further clusters.
+    pub more: Vec<Cluster>,
     /// Writes, disturbs, compares.
     pub judge: Judge,
     folder: PathBuf,
@@ -73,23 +90,27 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Starts both clusters at once and waits until all brokers are there.
+    /// Starts all clusters at once and waits until all brokers are there.
     ///
     /// # Errors
     /// When Java or Maven is missing (one sentence says what to install), or a broker does not start.
     pub fn start(spec: &LabSpec) -> Result<Self> {
         let mut judge = Judge::start()?;
-        let (source, target) = thread::scope(|scope| {
-            let source = scope.spawn(|| Cluster::start("source", &spec.source));
-            let target = Cluster::start("target", &spec.target);
-            (source.join().map_err(|_| anyhow!("starting the source panicked")), target)
-        });
-        let (source, target) = (source??, target?);
-        judge.ready(&source)?;
-        judge.ready(&target)?;
+        let others = (3..).map(|number| format!("cluster-{number}")).zip(&spec.more);
+        let all = [("source".to_owned(), &spec.source), ("target".to_owned(), &spec.target)];
+        let mut clusters = thread::scope(|scope| -> Result<Vec<Cluster>> {
+            let start = |(name, spec): (String, _)| scope.spawn(move || Cluster::start(&name, spec));
+            let starting: Vec<_> = all.into_iter().chain(others).map(start).collect();
+            let started =
+                starting.into_iter().map(|one| one.join().unwrap_or_else(|_| bail!("starting panicked")));
+            started.collect()
+        })?;
+        clusters.iter().try_for_each(|cluster| judge.ready(cluster))?;
+        let more = clusters.split_off(2);
+        let [source, target] = <[Cluster; 2]>::try_from(clusters).map_err(|_| anyhow!("two are left"))?;
         let folder = places::scratch().join(format!("lab-{:08x}", fastrand::u32(..)));
         fs::create_dir_all(&folder)?;
-        Ok(Self { spec: spec.clone(), source, target, judge, folder, runs: 0 })
+        Ok(Self { spec: spec.clone(), source, target, more, judge, folder, runs: 0 })
     }
 
     /// What it was started as.

@@ -52,7 +52,7 @@ pub fn all() -> Vec<Scenario> {
 #[must_use]
 pub fn every_kind_of_answer() -> Scenario {
     let cluster = ClusterSpec::single(Version::V4_3_1).behind_proxy();
-    let spec = LabSpec { source: cluster.clone(), target: cluster };
+    let spec = LabSpec::pair(cluster.clone(), cluster);
     Scenario::alone("every kind of answer lies", spec, |lab, scale| {
         let load = LiveLoad::new("lies");
         load.start(lab)?;
