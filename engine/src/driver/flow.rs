@@ -3,8 +3,8 @@
 mod connect;
 mod identity;
 mod mirrors;
+mod told;
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use self::connect::{Connected, check_clusters, connect};
 use self::mirrors::SourceState;
+use self::told::Told;
 use super::ask::Place;
 use super::shard::{KnownTopics, NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
@@ -146,7 +147,7 @@ impl Flow {
     async fn mirror(&mut self) -> Result<(), Error> {
         self.settle_identity().await?;
         let mut known = self.known_topics().await;
-        let mut told = BTreeSet::new();
+        let mut told = Told::new(&self.config.name);
         let mut first = true;
         loop {
             let failures = self.sync_topics(&mut known, &mut told, first).await;
@@ -195,11 +196,12 @@ impl Flow {
     async fn sync_topics(
         &mut self,
         known: &mut KnownTopics,
-        told: &mut BTreeSet<String>,
+        told: &mut Told,
         first: bool,
     ) -> Vec<(String, Failure)> {
         let (source, target) = self.both_metadata().await;
         let (plan, mut failures) = self.look_at_topics(&source, &target, known).await;
+        told.left_out(&plan.left_out);
         // What needs no preparation does not wait for what does.
         let there: Vec<MirroredTopic> = plan.ready.iter().chain(&plan.deleted).cloned().collect();
         self.hand_over(&there, known, first).await;
@@ -223,16 +225,7 @@ impl Flow {
                 );
             }
         }
-        for (topic, why) in failures.iter().filter(|(topic, _)| told.insert(topic.clone())) {
-            let flow = self.config.name.as_str();
-            match why {
-                Failure::Unanswered(reason) | Failure::Passing(reason) => {
-                    tracing::warn!(flow, topic, "topic not mirrored yet, still trying: {reason}");
-                }
-                Failure::Lasting(reason) => tracing::error!(flow, topic, "topic not mirrored yet: {reason}"),
-            }
-        }
-        told.retain(|topic| failures.iter().any(|(failed, _)| failed == topic));
+        told.failed(&failures);
         let failed = failures
             .iter()
             .map(|(topic, why)| FailedTopic { topic: topic.clone(), reason: why.reason().to_owned() });

@@ -21,6 +21,41 @@ pub struct TopicPlan {
     pub deleted: Vec<MirroredTopic>,
     /// Topics that cannot be decided about, with the reason.
     pub undecided: Vec<(String, String)>,
+    /// Topics that `topics` asks for and a rule keeps at the source, in the order of their names.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A topic that stays where it is although `topics` matches it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeftOut {
+    /// Name at the source.
+    pub source_topic: String,
+    /// What keeps it.
+    pub rule: LeftOutBy,
+}
+
+/// What keeps a topic at the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftOutBy {
+    /// A pattern of `topics.exclude`.
+    Exclude,
+    /// Its name is one of Kafka's, MM2's or twinlog's own topics.
+    InternalName,
+    /// Its name says that it came from the target.
+    Cycle,
+    /// The source's state topic says that it came from the target.
+    ClusterId,
+}
+
+impl std::fmt::Display for LeftOutBy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Exclude => "topics.exclude",
+            Self::InternalName => "internal name",
+            Self::Cycle => "came from the target, by its name",
+            Self::ClusterId => "came from the target, by its cluster id",
+        })
+    }
 }
 
 /// A topic and its mirror.
@@ -63,13 +98,22 @@ pub fn plan(
         if topic.is_internal || topic.partitions.is_empty() {
             continue;
         }
-        match selection.select(name) {
-            Selection::Mirrored => {}
+        let kept_by = match selection.select(name) {
+            Selection::Mirrored => None,
             Selection::Undecided(fault) => {
                 plan.undecided.push((name.clone(), fault.to_string()));
                 continue;
             }
-            Selection::NotIncluded | Selection::Excluded | Selection::Internal | Selection::Cycle => continue,
+            Selection::NotIncluded => continue,
+            Selection::Excluded => Some(LeftOutBy::Exclude),
+            Selection::Internal => Some(LeftOutBy::InternalName),
+            Selection::Cycle => Some(LeftOutBy::Cycle),
+        };
+        if let Some(rule) = kept_by {
+            if selection.filter().includes(name) {
+                plan.left_out.push(LeftOut { source_topic: name.clone(), rule });
+            }
+            continue;
         }
         let partitions = i32::try_from(topic.partitions.len()).unwrap_or(i32::MAX);
         let target_topic = selection.remote_topic(name);
@@ -99,7 +143,7 @@ mod tests {
             Partition { leader: Some(1), leader_epoch: 0, replicas: vec![1], isr: vec![1], error_code: 0 };
         let topics = topics.iter().map(|(name, partitions)| {
             let partitions = (0..*partitions).map(|number| (number, partition.clone())).collect();
-            let is_internal = name.starts_with("__");
+            let is_internal = *name == "__consumer_offsets";
             ((*name).to_owned(), Arc::new(Topic { id: 1, is_internal, error_code: 0, partitions }))
         });
         ClusterMetadata { topics: topics.collect(), ..ClusterMetadata::default() }
@@ -124,6 +168,7 @@ mod tests {
             ("secret.keys", 1),
             ("east.orders", 1),
             ("__consumer_offsets", 50),
+            ("__state", 1),
         ]);
         let target = cluster(&[("west.grown", 2), ("west.level", 2)]);
         let plan = plan(&source, &target, &selection(), &BTreeSet::from(["west.lost".to_owned()]));
@@ -131,6 +176,16 @@ mod tests {
         assert_eq!((names(&plan.grow), plan.grow[0].partitions), (vec!["west.grown"], 4));
         assert_eq!(names(&plan.ready), ["west.level"]);
         assert_eq!(names(&plan.deleted), ["west.lost"]);
+        let left_out: Vec<String> =
+            plan.left_out.iter().map(|left| format!("{}: {}", left.source_topic, left.rule)).collect();
+        assert_eq!(
+            left_out,
+            [
+                "__state: internal name",
+                "east.orders: came from the target, by its name",
+                "secret.keys: topics.exclude"
+            ]
+        );
     }
 
     #[test]

@@ -54,6 +54,11 @@ impl TopicFilter {
         if self.exclude.matches(topic)? { Ok(FilterVerdict::Excluded) } else { Ok(FilterVerdict::Wanted) }
     }
 
+    /// Whether `topics` by itself asks for `topic`; not, where a pattern could not be tried to its end.
+    pub fn includes(&self, topic: &str) -> bool {
+        self.include.matches(topic).unwrap_or(false)
+    }
+
     /// Patterns of `topics` as written.
     pub fn include(&self) -> &[String] {
         self.include.patterns()

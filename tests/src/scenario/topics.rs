@@ -162,7 +162,10 @@ pub fn internal_topics_left_out() -> Scenario {
             lab.judge.write(&lab.source, &WriteRecords::new(name, 1, 10))?;
         }
         let flow = lab.flow(".*");
-        lab.catch_up(&flow, Duration::from_secs(60))?;
+        let log = lab.catch_up(&flow, Duration::from_secs(60))?.log()?;
+        for told in ["__hidden (internal name)", "orders.replica (topics.exclude)"] {
+            ensure!(log.contains(told), "the log does not say {told}:\n{log}");
+        }
         let verdict = lab.ensure_equal(&["orders"])?;
         for name in internal {
             ensure!(!lab.target_has(name)?, "the target got {name}");

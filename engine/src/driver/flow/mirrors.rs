@@ -1,8 +1,6 @@
 //! Which topics are mirrors: a flow's own are announced in the state topic before they are made, and those that came
 //! from its target are left out, by what the state topic at its source says.
 
-use std::collections::BTreeSet;
-
 use tokio::sync::oneshot;
 use twinlog_protocol::batch::BatchView;
 use twinlog_protocol::record::records;
@@ -17,7 +15,7 @@ use crate::io::cluster::ClusterClient;
 use crate::machine::from_target::FromTarget;
 use crate::machine::metadata::ClusterMetadata;
 use crate::machine::partition::RequestFailure;
-use crate::machine::topic_sync::{self, MirroredTopic, TopicPlan};
+use crate::machine::topic_sync::{self, LeftOut, LeftOutBy, MirroredTopic, TopicPlan};
 use crate::state::record::decode;
 use crate::state::{STATE_TOPIC, StateEntry};
 
@@ -28,8 +26,6 @@ pub(super) struct SourceState {
     from_target: FromTarget,
     topic_id: u128,
     read_to: i64,
-    /// Topics that were told to be left out.
-    told: BTreeSet<String>,
     told_unreadable: bool,
 }
 
@@ -41,7 +37,6 @@ impl SourceState {
             from_target: FromTarget::new(target_cluster_id),
             topic_id: 0,
             read_to: 0,
-            told: BTreeSet::new(),
             told_unreadable: false,
         }
     }
@@ -108,20 +103,6 @@ impl SourceState {
         Ok(())
     }
 
-    /// Once for each topic.
-    fn tell_left_out(&mut self, topics: Vec<MirroredTopic>) {
-        for MirroredTopic { source_topic: topic, .. } in topics {
-            if !self.told.contains(&topic) {
-                tracing::info!(
-                    flow = self.flow,
-                    topic,
-                    "topic left out: it came from the target, by its cluster id"
-                );
-                self.told.insert(topic);
-            }
-        }
-    }
-
     fn tell_unreadable(&mut self, why: &dyn std::fmt::Display) {
         if !std::mem::replace(&mut self.told_unreadable, true) {
             tracing::warn!(
@@ -153,7 +134,11 @@ impl Flow {
         let Err(why) = self.source_state.read_on().await else {
             let from_target = &self.source_state.from_target;
             let came_back = plan.take(|topic| is_new(topic) && from_target.contains(&topic.source_topic));
-            self.source_state.tell_left_out(came_back);
+            plan.left_out.extend(
+                came_back
+                    .into_iter()
+                    .map(|topic| LeftOut { source_topic: topic.source_topic, rule: LeftOutBy::ClusterId }),
+            );
             return (plan, Vec::new());
         };
         let reason =
