@@ -21,9 +21,8 @@ use std::time::Duration;
 
 use super::Now;
 use super::line_up::{LastBatch, LineUp, Question};
-use super::partition_record::PartitionEntry;
 use super::sequence::sequence_of;
-use crate::state::{PartitionKey, StateEntry, Stored};
+use crate::state::{StateEntry, Stored};
 
 /// Pause after a failed request.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -179,9 +178,10 @@ impl StateLog {
     /// Appends an entry. The job is done when [`StateLog::poll_done`] names it. Progress that waits already is replaced by
     /// newer progress of the same generation, so that a state topic out of reach does not pile it up.
     pub fn append(&mut self, id: JobId, entry: StateEntry) {
-        if let Some(generation) = progressing(&entry) {
-            let is_older =
-                |job: &&mut Job| !job.under_way && job.entry().and_then(progressing) == Some(generation);
+        if let Some(generation) = entry.progressing() {
+            let is_older = |job: &&mut Job| {
+                !job.under_way && job.entry().and_then(StateEntry::progressing) == Some(generation)
+            };
             if let Some(job) = self.jobs.iter_mut().rev().find(is_older) {
                 job.id = id;
                 job.kind = JobKind::Append { entry, outrun: false };
@@ -324,10 +324,10 @@ impl StateLog {
             }
             return;
         }
-        let Some(other) = decided(&stored.entry) else { return };
+        let Some(other) = stored.entry.decided() else { return };
         for job in &mut self.jobs {
             if let JobKind::Append { entry, outrun } = &mut job.kind {
-                *outrun |= decided(entry) == Some(other);
+                *outrun |= entry.decided() == Some(other);
             }
         }
     }
@@ -425,30 +425,6 @@ impl StateLog {
             Phase::LiningUp { machine } => machine.next_timeout(),
             Phase::CatchingUp { .. } | Phase::Appending { .. } | Phase::ReadingBack { .. } => None,
         }
-    }
-}
-
-/// The partition and generation whose progress an entry tells.
-fn progressing(entry: &StateEntry) -> Option<(&PartitionKey, i64, i16)> {
-    match entry {
-        StateEntry::Partition(key, PartitionEntry::Progress { producer_id, producer_epoch, .. }) => {
-            Some((key, *producer_id, *producer_epoch))
-        }
-        StateEntry::Partition(_, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. })
-        | StateEntry::Identity { .. }
-        | StateEntry::Mirror { .. }
-        | StateEntry::Heartbeat => None,
-    }
-}
-
-/// The partition that an entry decides something about.
-fn decided(entry: &StateEntry) -> Option<&PartitionKey> {
-    match entry {
-        StateEntry::Partition(key, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. }) => Some(key),
-        StateEntry::Partition(_, PartitionEntry::Progress { .. })
-        | StateEntry::Identity { .. }
-        | StateEntry::Mirror { .. }
-        | StateEntry::Heartbeat => None,
     }
 }
 

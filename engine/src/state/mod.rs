@@ -62,6 +62,32 @@ impl StateEntry {
                 Self::Identity { .. } | Self::Heartbeat => 0,
             }
     }
+
+    /// The partition and generation whose progress the entry tells.
+    #[must_use]
+    pub fn progressing(&self) -> Option<(&PartitionKey, i64, i16)> {
+        match self {
+            Self::Partition(key, PartitionEntry::Progress { producer_id, producer_epoch, .. }) => {
+                Some((key, *producer_id, *producer_epoch))
+            }
+            Self::Partition(_, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. })
+            | Self::Identity { .. }
+            | Self::Mirror { .. }
+            | Self::Heartbeat => None,
+        }
+    }
+
+    /// The partition that the entry decides something about.
+    #[must_use]
+    pub fn decided(&self) -> Option<&PartitionKey> {
+        match self {
+            Self::Partition(key, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. }) => Some(key),
+            Self::Partition(_, PartitionEntry::Progress { .. })
+            | Self::Identity { .. }
+            | Self::Mirror { .. }
+            | Self::Heartbeat => None,
+        }
+    }
 }
 
 /// An entry with the flow and the process that wrote it.

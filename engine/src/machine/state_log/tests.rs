@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::machine::lineage::{Generation, Run};
+use crate::machine::partition_record::PartitionEntry;
+use crate::state::PartitionKey;
 
 const NOW: Now = Duration::from_secs(100);
 const PRODUCER: i64 = 7;
