@@ -2,15 +2,14 @@
 
 use twinlog_engine::machine::Now;
 use twinlog_engine::machine::hold::Side;
-use twinlog_engine::machine::partition::{PartitionConfig, PartitionMachine, RequestFailure};
+use twinlog_engine::machine::partition::{PartitionMachine, RequestFailure};
 use twinlog_engine::machine::produce_window::ProduceAnswer;
 use twinlog_engine::state::{StateEntry, Stored};
 use twinlog_protocol::ErrorCode;
 
 use super::checker::partition_of;
 use super::instance::{Identity, Instance, Job};
-use super::net::{Lane, Purpose, Reply, Request};
-use super::plan::Fault;
+use super::net::{Purpose, Reply};
 use super::world::{Event, Fetch, REFRESH_EVERY, World, say};
 
 /// Wakes in a row that found nothing to do before a timer counts as one that never passes.
@@ -198,67 +197,6 @@ impl World<'_> {
                 instance.machines[partition].handle_state_read(now, attempt);
             }
         }
-    }
-
-    fn be_ready(&mut self, slot: usize, winner: i64) {
-        let now = self.now;
-        let Some(instance) = &mut self.slots[slot].instance else { return };
-        instance.identity = Identity::Ready(winner);
-        instance.log.handle_producer_id(now, winner);
-        let config = PartitionConfig {
-            fingerprint: self.plan.fingerprints[slot],
-            producer_id: winner,
-            // Each process draws its own.
-            first_epoch: self.plan.first_epoch.saturating_add(self.rng.i16(0..3)),
-            first_sequence: self.plan.first_sequence,
-            backlog_bytes_max: self.plan.backlog_bytes_max,
-        };
-        let compacts = self.plan.may(Fault::CompactSource);
-        let machine = |record: &_| {
-            let mut machine = PartitionMachine::new(config.clone(), Clone::clone(record));
-            machine.handle_source_compacts(compacts);
-            machine
-        };
-        instance.machines = instance.records.iter().map(machine).collect();
-        self.tell_leaders(slot);
-    }
-
-    fn take_producer_id(&mut self, slot: usize) {
-        let node = self.rng.usize(..self.plan.nodes);
-        self.send(slot, node, Lane::Admin, Request::InitProducerId, Purpose::ProducerId);
-    }
-
-    pub(crate) fn take_new_id(&mut self, slot: usize, partition: usize, attempt: u64) {
-        let now = self.now;
-        let Some(instance) = &mut self.slots[slot].instance else { return };
-        let machine = &mut instance.machines[partition];
-        let used = machine.record().current().map(|lineage| lineage.generation.producer_id);
-        match instance.flow.producer_id().filter(|winner| Some(*winner) != used) {
-            Some(winner) => instance.machines[partition].handle_producer_id(now, attempt, winner),
-            None => {
-                instance.id_wanted.push_back((partition, attempt));
-                if instance.id_wanted.len() == 1 {
-                    self.take_producer_id(slot);
-                }
-            }
-        }
-    }
-
-    fn got_producer_id(&mut self, slot: usize, candidate: i64) {
-        let now = self.now;
-        let Some(instance) = &mut self.slots[slot].instance else { return };
-        let replaces = match instance.identity {
-            Identity::Taking => {
-                instance.identity = Identity::Storing;
-                instance.log.handle_producer_id(now, candidate);
-                -1
-            }
-            Identity::Ready(known) => known,
-            Identity::Reading | Identity::Storing => return,
-        };
-        let job = if replaces == -1 { Job::Identity } else { Job::ReplaceIdentity };
-        let id = instance.job(job);
-        instance.log.append(id, StateEntry::Identity { producer_id: candidate, replaces });
     }
 
     /// Gives an answer, or the news that there will be none, to the machine that waits for it.

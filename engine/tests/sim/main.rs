@@ -7,14 +7,15 @@
 //! - `twins`: what decides where to go on, beside naive twins.
 //!
 //! `run` puts a schedule together; `plan` says what a seed draws, `faults` what may go wrong, `checker` what has to
-//! hold. The model: `replica`, `partition`, `cluster` (target), `source`, `net`; ours: `instance`,
-//! `drive`, `commands`, `transport`.
+//! hold. The model: `replica`, `partition`, `cluster` (target), `source`, `upstream`, `net`; ours:
+//! `instance`, `identity`, `drive`, `commands`, `transport`.
 
 mod checker;
 mod cluster;
 mod commands;
 mod drive;
 mod faults;
+mod identity;
 mod instance;
 mod meta;
 mod net;
@@ -28,4 +29,5 @@ mod source;
 mod trace;
 mod transport;
 mod twins;
+mod upstream;
 mod world;

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use twinlog_engine::machine::Now;
-use twinlog_engine::machine::partition::{Fetched, FetchedRecords, Leader, RequestFailure};
-use twinlog_protocol::ErrorCode;
+use twinlog_engine::machine::partition::{Fetched, Leader};
 
 use super::checker::Checker;
 use super::cluster::Cluster;
@@ -17,8 +16,6 @@ use super::plan::Plan;
 use super::source::SourcePartition;
 use super::trace::Trace;
 
-/// A Fetch at the end of the log is answered empty after this long.
-const FETCH_WAIT: Duration = Duration::from_secs(2);
 /// Metadata is looked at this often without being asked.
 pub(crate) const REFRESH_EVERY: Duration = Duration::from_secs(30);
 /// The broker's patience with its replicas, and the instance's with the broker.
@@ -152,13 +149,13 @@ pub(crate) struct World<'a> {
     pub(crate) plan: Plan,
     pub(crate) trace: &'a mut Trace,
     queue: BinaryHeap<Reverse<Scheduled>>,
-    order: u64,
+    pub(crate) order: u64,
     pub(crate) events: u64,
     pub(crate) cluster: Cluster,
     /// By partition: the topics that the source had under its name, the present one last.
     pub(crate) sources: Vec<Vec<SourcePartition>>,
     pub(crate) source_down_until: Now,
-    parked: Vec<Fetch>,
+    pub(crate) parked: Vec<Fetch>,
     pub(crate) net: Net,
     pub(crate) slots: Vec<Slot>,
     pub(crate) checker: Checker,
@@ -398,73 +395,5 @@ impl<'a> World<'a> {
             let delay = self.delay() * 2;
             self.schedule(delay, Event::Metadata { slot, life });
         }
-    }
-
-    fn fetch(&mut self, fetch: Fetch) {
-        let Fetch { slot, life, partition, topic_id, offset, .. } = fetch;
-        let result = if self.source_down_until > self.now {
-            Err(RequestFailure::Unanswered("the source is down".to_owned()))
-        } else {
-            self.read_source(partition, topic_id, offset)
-        };
-        if result.as_ref().is_ok_and(|read| read.records.is_empty()) {
-            self.order += 1;
-            let number = self.order;
-            self.parked.push(Fetch { fetch: number, ..fetch });
-            return self.schedule(FETCH_WAIT, Event::Unpark { partition, fetch: number });
-        }
-        let fetched = Fetched { offset, result };
-        let delay = self.delay();
-        self.schedule(delay, Event::Fetched { slot, life, partition, fetched });
-    }
-
-    /// The topic that the source has under this name now.
-    pub(crate) fn source(&self, partition: usize) -> &SourcePartition {
-        self.sources[partition].last().expect("a source has a topic")
-    }
-
-    fn read_source(
-        &mut self,
-        partition: usize,
-        topic_id: u128,
-        offset: i64,
-    ) -> Result<FetchedRecords, RequestFailure> {
-        let source = self.sources[partition].last().expect("a source has a topic");
-        if source.topic_id != topic_id {
-            return Err(RequestFailure::Broker(ErrorCode::UnknownTopicId));
-        }
-        let records = source.fetch(&mut self.rng, offset);
-        let records = records.ok_or(RequestFailure::Broker(ErrorCode::OffsetOutOfRange))?;
-        let (high_watermark, log_start) = (source.log_end(), source.log_start);
-        Ok(FetchedRecords { records, high_watermark, log_start, diverging: None })
-    }
-
-    fn unpark(&mut self, partition: usize, fetch: Option<u64>) {
-        let is_meant =
-            |parked: &Fetch| parked.partition == partition && fetch.is_none_or(|one| one == parked.fetch);
-        let (meant, left) = std::mem::take(&mut self.parked).into_iter().partition(is_meant);
-        self.parked = left;
-        let meant: Vec<Fetch> = meant;
-        for Fetch { slot, life, partition, topic_id, offset, .. } in meant {
-            let fetched = Fetched { offset, result: self.read_source(partition, topic_id, offset) };
-            let delay = self.delay();
-            self.schedule(delay, Event::Fetched { slot, life, partition, fetched });
-        }
-    }
-
-    fn fetched(&mut self, slot: usize, life: u64, partition: usize, fetched: Fetched) {
-        self.with_machine(slot, life, partition, |machine, now| machine.handle_fetched(now, fetched));
-    }
-
-    fn source_append(&mut self, partition: usize) {
-        if self.batches_later == 0 {
-            return;
-        }
-        self.batches_later -= 1;
-        let hole_chance = self.plan.hole_chance;
-        let source = self.sources[partition].last_mut().expect("a source has a topic");
-        source.append(&mut self.rng, hole_chance);
-        say!(self, "source p{partition} ends at {}", self.source(partition).log_end());
-        self.unpark(partition, None);
     }
 }
