@@ -29,6 +29,7 @@ use crate::io::error::CallError;
 use crate::machine::Now;
 use crate::machine::fetch_plan::FetchPlan;
 use crate::machine::flow_identity::FlowIdentity;
+use crate::machine::flow_starts::FlowStarts;
 use crate::machine::hold::Side;
 use crate::machine::line_up::{LastBatch, Question};
 use crate::machine::partition::{
@@ -139,6 +140,8 @@ pub(super) struct Shard {
     identity: FlowIdentity,
     /// Target topics that the state topic names as mirrors of the flow.
     announced: BTreeSet<String>,
+    /// Of partitions that are not copied yet.
+    starts: FlowStarts,
     errands: FuturesUnordered<Errand>,
     to_state: VecDeque<StateRequest>,
     plan: FetchPlan,
@@ -165,6 +168,7 @@ impl Shard {
             records: HashMap::new(),
             identity: FlowIdentity::default(),
             announced: BTreeSet::new(),
+            starts: FlowStarts::default(),
             errands: FuturesUnordered::new(),
             to_state: VecDeque::new(),
             plan: FetchPlan::default(),
@@ -276,10 +280,12 @@ impl Shard {
             backlog_bytes_max: BACKLOG_BYTES_MAX,
         };
         let record = self.records.remove(&key).unwrap_or_default();
+        let start = self.starts.take(&key.source_topic, key.partition);
         let number = self.slots.len();
         self.by_key.insert(key.clone(), number);
         let mut machine = PartitionMachine::new(config, record);
         machine.handle_source_compacts(source_compacts);
+        machine.handle_start(start);
         self.slots.push(Slot::new(key, machine, catches_up));
         self.totals.partitions += 1;
         self.tell_leaders(now, number);
@@ -290,9 +296,11 @@ impl Shard {
             StateEntry::Identity { producer_id, replaces } => {
                 self.identity.apply(producer_id, replaces);
                 if let Some(producer_id) = self.identity.producer_id() {
+                    self.starts.choose(producer_id);
                     self.slots.iter_mut().for_each(|slot| slot.machine.handle_new_producer_id(producer_id));
                 }
             }
+            StateEntry::Start(entry) => self.starts.apply(&entry),
             StateEntry::Partition(key, entry) => match self.by_key.get(&key) {
                 Some(&slot) => self.touch(slot).handle_state(&entry),
                 None => self.records.entry(key).or_default().apply(&entry),

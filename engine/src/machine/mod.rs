@@ -8,6 +8,7 @@ pub mod backoff;
 pub mod cluster_names;
 pub mod fetch_plan;
 pub mod flow_identity;
+pub mod flow_starts;
 pub mod from_target;
 pub mod hold;
 pub mod line_up;

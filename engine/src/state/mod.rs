@@ -2,6 +2,7 @@
 
 pub mod record;
 
+use crate::machine::flow_starts::StartEntry;
 use crate::machine::partition_record::PartitionEntry;
 
 /// Name of the state topic. Everybody's rules for MM2's internal topics cover it.
@@ -34,6 +35,8 @@ pub enum StateEntry {
         /// Topic at the target.
         target_topic: String,
     },
+    /// Where partitions of a topic begin, if the identity of this producer id is the flow's first one.
+    Start(StartEntry),
     /// Something about a partition.
     Partition(PartitionKey, PartitionEntry),
     /// Written each hour, so that the target does not forget the writer's producer state.
@@ -44,6 +47,8 @@ pub enum StateEntry {
 const FIXED_BYTES_MAX: usize = 512;
 /// Bytes of a run.
 const RUN_BYTES: usize = 24;
+/// Bytes of an offset.
+const OFFSET_BYTES: usize = 8;
 
 impl StateEntry {
     /// Bytes that the entry's record does not exceed.
@@ -59,6 +64,7 @@ impl StateEntry {
                     of_partition(key)
                 }
                 Self::Mirror { target_topic } => target_topic.len(),
+                Self::Start(start) => start.source_topic.len() + start.offsets.len() * OFFSET_BYTES,
                 Self::Identity { .. } | Self::Heartbeat => 0,
             }
     }
@@ -73,6 +79,7 @@ impl StateEntry {
             Self::Partition(_, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. })
             | Self::Identity { .. }
             | Self::Mirror { .. }
+            | Self::Start(_)
             | Self::Heartbeat => None,
         }
     }
@@ -85,6 +92,7 @@ impl StateEntry {
             Self::Partition(_, PartitionEntry::Progress { .. })
             | Self::Identity { .. }
             | Self::Mirror { .. }
+            | Self::Start(_)
             | Self::Heartbeat => None,
         }
     }

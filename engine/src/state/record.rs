@@ -8,6 +8,7 @@
 //!        progress   partition, instance i64
 //!        heartbeat  instance i64
 //!        mirror     target topic STRING, instance i64
+//!        start      producer id i64, source topic STRING, first partition i32, instance i64
 //! value  version i8, then by kind
 //!        identity   replaced producer id i64
 //!        opened     first sequence i32, upstream start i64, downstream start i64, source and target topic id UUID,
@@ -16,6 +17,7 @@
 //!        progress   producer id i64, epoch i16, number i64, upstream i64, downstream i64
 //!        heartbeat  nothing
 //!        mirror     nothing
+//!        start      source topic id UUID, count i32, each offset i64
 //! partition = source topic STRING, target topic STRING, partition i32
 //! STRING    = length i16, UTF-8
 //! ```
@@ -28,6 +30,7 @@ use twinlog_protocol::DecodeError;
 use twinlog_protocol::cursor::Cursor;
 
 use super::{PartitionKey, StateEntry, Stored};
+use crate::machine::flow_starts::StartEntry;
 use crate::machine::lineage::{Generation, Run};
 use crate::machine::partition_record::PartitionEntry;
 
@@ -38,7 +41,9 @@ const RUNS: i8 = 3;
 const PROGRESS: i8 = 4;
 const HEARTBEAT: i8 = 5;
 const MIRROR: i8 = 7;
+const START: i8 = 8;
 const RUN_BYTES: usize = 24;
+const OFFSET_BYTES: usize = 8;
 
 /// Key and value of an entry.
 #[must_use]
@@ -56,6 +61,10 @@ pub fn encode(stored: &Stored) -> (Bytes, Bytes) {
         StateEntry::Mirror { target_topic } => {
             put_kind(&mut key, MIRROR, &stored.source_cluster_id);
             put_string(&mut key, target_topic);
+        }
+        StateEntry::Start(start) => {
+            put_kind(&mut key, START, &stored.source_cluster_id);
+            put_start(&mut key, &mut value, start);
         }
         StateEntry::Partition(partition, entry) => {
             put_partition_entry(&mut key, &mut value, &stored.source_cluster_id, partition, entry);
@@ -103,6 +112,15 @@ fn put_partition_entry(
             put_run(value, *mark);
         }
     }
+}
+
+fn put_start(key: &mut BytesMut, value: &mut BytesMut, start: &StartEntry) {
+    key.put_i64(start.producer_id);
+    put_string(key, &start.source_topic);
+    key.put_i32(start.first_partition);
+    value.put_u128(start.source_topic_id);
+    value.put_i32(i32::try_from(start.offsets.len()).expect("a topic has fewer partitions than 2^31"));
+    start.offsets.iter().for_each(|offset| value.put_i64(*offset));
 }
 
 fn put_kind(key: &mut BytesMut, kind: i8, source_cluster_id: &str) {
@@ -153,6 +171,7 @@ pub fn decode(key: Bytes, value: Option<Bytes>) -> Result<Option<Stored>, Decode
         }
         HEARTBEAT => StateEntry::Heartbeat,
         MIRROR => StateEntry::Mirror { target_topic: string(&mut key, "target topic")? },
+        START => StateEntry::Start(start_entry(&mut key, &mut value)?),
         kind => {
             let reason = "a kind of entry that this version does not know; a newer twinlog wrote it";
             return Err(DecodeError::BadValue { field: "state key kind", at: 1, value: kind.into(), reason });
@@ -160,6 +179,22 @@ pub fn decode(key: Bytes, value: Option<Bytes>) -> Result<Option<Stored>, Decode
     };
     let instance = key.i64("instance")?.cast_unsigned();
     Ok(Some(Stored { source_cluster_id, instance, entry }))
+}
+
+fn start_entry(key: &mut Cursor, value: &mut Cursor) -> Result<StartEntry, DecodeError> {
+    let (producer_id, source_topic) = (key.i64("producer id")?, string(key, "source topic")?);
+    let at = key.at();
+    let first_partition = key.i32("first partition")?;
+    let source_topic_id = value.u128("source topic id")?;
+    let count = value.i32("offset count")?;
+    if first_partition < 0 || first_partition.checked_add(count).is_none() {
+        let reason = "no topic has such a partition";
+        let value = first_partition.into();
+        return Err(DecodeError::BadValue { field: "first partition", at, value, reason });
+    }
+    let count = value.bounded("offset count", count.into(), OFFSET_BYTES)?;
+    let offsets = (0..count).map(|_| value.i64("offset")).collect::<Result<_, _>>()?;
+    Ok(StartEntry { producer_id, source_topic, source_topic_id, first_partition, offsets })
 }
 
 fn partition_entry(kind: i8, key: &mut Cursor, value: &mut Cursor) -> Result<PartitionEntry, DecodeError> {
@@ -217,6 +252,8 @@ fn string(cursor: &mut Cursor, field: &'static str) -> Result<String, DecodeErro
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn examples() -> Vec<StateEntry> {
@@ -250,7 +287,18 @@ mod tests {
             ),
             StateEntry::Heartbeat,
             StateEntry::Mirror { target_topic: "west.orders".into() },
+            StateEntry::Start(start(4096, &[0, 1 << 40, -1])),
         ]
+    }
+
+    fn start(first_partition: i32, offsets: &[i64]) -> StartEntry {
+        StartEntry {
+            producer_id: 4001,
+            source_topic: "orders".into(),
+            source_topic_id: 1 << 100,
+            first_partition,
+            offsets: offsets.to_vec(),
+        }
     }
 
     fn stored(entry: StateEntry) -> Stored {
@@ -281,6 +329,17 @@ mod tests {
     }
 
     #[test]
+    fn a_partition_that_no_topic_has_is_an_error() {
+        for (first_partition, offsets) in [(-1, vec![]), (i32::MAX, vec![7]), (i32::MAX - 1, vec![7, 8])] {
+            let (key, value) = encode(&stored(StateEntry::Start(start(first_partition, &offsets))));
+            let read = decode(key, Some(value));
+            assert!(matches!(read, Err(DecodeError::BadValue { field: "first partition", .. })), "{read:?}");
+        }
+        let (key, value) = encode(&stored(StateEntry::Start(start(i32::MAX - 1, &[7]))));
+        assert!(decode(key, Some(value)).is_ok());
+    }
+
+    #[test]
     fn entries_cut_anywhere_are_errors() {
         for entry in examples() {
             let (key, value) = encode(&stored(entry));
@@ -289,6 +348,34 @@ mod tests {
             }
             for cut in 0..value.len().saturating_sub(1) {
                 assert!(decode(key.clone(), Some(value.slice(..cut))).is_err());
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn starts_read_back_and_stay_below_the_size_that_they_tell(
+            (producer_id, source_topic_id, instance) in any::<(i64, u128, u64)>(),
+            source_topic in "[a-zA-Z0-9._-]{1,249}",
+            first_partition in 0..i32::MAX - 100,
+            offsets in proptest::collection::vec(any::<i64>(), 0..100),
+        ) {
+            let start = StartEntry { producer_id, source_topic, source_topic_id, first_partition, offsets };
+            let stored = Stored { instance, ..stored(StateEntry::Start(start)) };
+            let (key, value) = encode(&stored);
+            prop_assert!(key.len() + value.len() <= stored.entry.bytes_max());
+            prop_assert_eq!(decode(key, Some(value)), Ok(Some(stored)));
+        }
+
+        #[test]
+        fn starts_of_any_bytes_never_panic(
+            key in proptest::collection::vec(any::<u8>(), 0..60),
+            value in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let key = [&[VERSION.cast_unsigned(), START.cast_unsigned(), 0, 0], &key[..]].concat();
+            let value = [&[VERSION.cast_unsigned()], &value[..]].concat();
+            if let Ok(Some(Stored { entry: StateEntry::Start(start), .. })) = decode(key.into(), Some(value.into())) {
+                prop_assert!(start.first_partition >= 0 && start.offsets.len() * OFFSET_BYTES <= 60);
             }
         }
     }

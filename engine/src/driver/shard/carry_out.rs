@@ -284,6 +284,16 @@ impl Shard {
                 log_end,
                 "the target's partition holds records that are not twinlog's; the whole copy goes behind them"
             ),
+            Event::StartOutOfRange { start, span } => tracing::warn!(
+                flow,
+                topic,
+                partition,
+                start,
+                log_start = span.log_start,
+                high_watermark = span.high_watermark,
+                "the source's log does not hold the offset at which the copy was to begin (records were deleted before they \
+                 were copied, or the log was cut back): the copy begins at the log start"
+            ),
             Event::Held(reason) => tracing::error!(flow, topic, partition, "partition held: {reason}"),
             Event::ForeignRecords { expected, found } => {
                 tracing::warn!(

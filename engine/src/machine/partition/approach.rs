@@ -6,11 +6,12 @@ use twinlog_protocol::Retry;
 
 use super::{Case, Command, CopySearch, Event, PartitionMachine, Phase, RequestFailure, SourceSpan, Step};
 use crate::machine::Now;
+use crate::machine::flow_starts::Start;
 use crate::machine::hold::{HoldReason, Side};
 use crate::machine::line_up::{LastBatch, LineUp, Question};
 use crate::machine::lineage::{Generation, Run};
 use crate::machine::partition_record::PartitionEntry;
-use crate::machine::resume::{Decision, Opening, Tail, decide, reopen};
+use crate::machine::resume::{Decision, Here, Opening, Tail, decide, reopen};
 
 use super::backlog::Backlog;
 use super::copying::out_of_range;
@@ -176,11 +177,42 @@ impl PartitionMachine {
         }
         match self.phase {
             Phase::Deciding { case, step: Step::SourceSpan(opening) } => {
-                self.open(now, case, Opening { upstream_start: Some(span.log_start), ..opening });
+                match self.first_offset(now, &case.here, span) {
+                    Some(upstream_start) => {
+                        self.open(now, case, Opening { upstream_start: Some(upstream_start), ..opening });
+                    }
+                    None => {
+                        self.commands.push_back(Command::RefreshMetadata(Side::Source));
+                        self.wait(now);
+                    }
+                }
             }
             Phase::Copying => self.handle_span_after_fetch(now, span),
             _ => {}
         }
+    }
+
+    /// Where a copy begins of which nothing is stored; none while the source's log may be a replaced leader's.
+    fn first_offset(&mut self, now: Now, here: &Here, span: SourceSpan) -> Option<i64> {
+        let Some(Start { offset: start, .. }) =
+            self.start.filter(|start| start.source_topic_id == here.source_topic_id)
+        else {
+            return Some(span.log_start);
+        };
+        if (span.log_start..=span.high_watermark).contains(&start) {
+            return Some(start);
+        }
+        if start > span.high_watermark {
+            let since = *self.before_start_since.get_or_insert(now);
+            let end = span.high_watermark;
+            self.note_trouble(now, &format_args!("the source ends at {end}, before its start at {start}"));
+            if now < since + STALE_LEADER_MAX {
+                return None;
+            }
+        }
+        self.start = None;
+        self.commands.push_back(Command::Emit(Event::StartOutOfRange { start, span }));
+        Some(span.log_start)
     }
 
     /// A new producer id was taken and stored.

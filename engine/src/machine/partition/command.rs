@@ -97,6 +97,14 @@ pub enum Event {
         /// The target's log end.
         log_end: i64,
     },
+    /// The source's log does not span the offset at which a first copy was to begin, which therefore begins at the log
+    /// start: records were deleted before they were copied, or the log was cut back.
+    StartOutOfRange {
+        /// Where it was to begin.
+        start: i64,
+        /// The source's log.
+        span: SourceSpan,
+    },
     /// The partition waits.
     Held(HoldReason),
     /// Others have appended to the target's partition.

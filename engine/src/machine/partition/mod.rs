@@ -32,6 +32,7 @@ pub use self::command::{
 };
 use super::Now;
 use super::backoff::doubled;
+use super::flow_starts::Start;
 use super::hold::{HoldReason, Side};
 use super::line_up::{LineUp, LinedUp};
 use super::lineage::Run;
@@ -136,6 +137,10 @@ pub struct PartitionMachine {
     must_line_up: bool,
     /// The source may lose records out of the middle of its log.
     source_compacts: bool,
+    /// Where a copy of which nothing is stored begins, if not at the log start.
+    start: Option<Start>,
+    /// Since when the source's log looks too short for `start`.
+    before_start_since: Option<Now>,
     /// Since when the target's log looks shorter than what was acknowledged.
     shorter_since: Option<Now>,
     /// The source's log as it was found when a Fetch was out of range: the next line-up tells whether it had been
@@ -185,6 +190,8 @@ impl PartitionMachine {
             wants_apart: false,
             must_line_up: false,
             source_compacts: false,
+            start: None,
+            before_start_since: None,
             shorter_since: None,
             source_span: None,
             is_disputed: false,
@@ -252,6 +259,12 @@ impl PartitionMachine {
     /// stored for every batch before it is sent: after a crash the source may no longer tell.
     pub fn handle_source_compacts(&mut self, compacts: bool) {
         self.source_compacts = compacts;
+    }
+
+    /// Where the flow first started with this partition: what lies before is not copied. It counts as long as nothing is
+    /// stored about the partition, and for this topic id only.
+    pub fn handle_start(&mut self, start: Option<Start>) {
+        self.start = start;
     }
 
     /// The flow took a new producer id.

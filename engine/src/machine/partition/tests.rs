@@ -9,6 +9,7 @@ use crate::machine::lineage::Generation;
 use crate::machine::produce_window::ProduceAnswer;
 
 mod faults;
+mod start;
 
 const NOW: Now = Duration::from_secs(1000);
 const EPOCH: i16 = 5;
