@@ -5,17 +5,20 @@
 //! - L1: a sequence of a (producer id, epoch) means one record, whoever sends it.
 //! - L2, P2: what is sent carries the number that the committed state topic, read by a naive twin, gives its records;
 //!   its generation is in the state topic before its first batch.
+//! - S1: of those who start a flow, the one whose identity comes first in the log says where partitions begin that were
+//!   there then, for all and for ever; its offsets stand before its identity. Nothing before them is copied.
 //! - T3: of two instances' entries about one partition the later one knows of the earlier one, or has lost.
 
 use std::collections::BTreeMap;
 
+use twinlog_engine::machine::flow_starts::StartEntry;
 use twinlog_engine::machine::lineage::Generation;
 use twinlog_engine::machine::partition_record::PartitionEntry;
 use twinlog_engine::machine::sequence::sequence_of;
 use twinlog_engine::state::{StateEntry, Stored, record};
 use twinlog_protocol::batch::ProducerStamp;
 
-use super::instance::key_of;
+use super::instance::{key_of, topic_of};
 use super::partition::Partition;
 use super::replica::{Batch, upstream_of};
 use super::source::SourcePartition;
@@ -35,9 +38,18 @@ struct Copied {
     decided: Vec<(i64, u64)>,
 }
 
+/// Where partitions begin that were there when somebody first started the flow.
+#[derive(Debug, Default)]
+struct Starts {
+    first_identity: Option<i64>,
+    /// Topic id and offset by candidate and partition.
+    told: BTreeMap<(i64, usize), (u128, i64)>,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
     partitions: Vec<Copied>,
+    starts: Starts,
     state_to: i64,
 }
 
@@ -73,8 +85,9 @@ impl Checker {
             let source = sources.iter().find(|source| source.topic_id == source_topic_id);
             let source = source.expect("a topic that the source had");
             copied.epochs_committed.insert((stamp.producer_id, stamp.producer_epoch), ());
+            let start = self.starts.of(index, source);
             for record in &batch.records {
-                copied.expect(index, upstream_of(record), source);
+                copied.expect(index, upstream_of(record), source, start);
             }
         }
     }
@@ -91,8 +104,15 @@ impl Checker {
     }
 
     fn apply(&mut self, offset: i64, stored: &Stored) {
-        let StateEntry::Partition(key, entry) = &stored.entry else { return };
-        let copied = &mut self.partitions[usize::try_from(key.partition).expect("partitions count from 0")];
+        match &stored.entry {
+            StateEntry::Identity { producer_id, .. } => {
+                self.starts.first_identity.get_or_insert(*producer_id);
+            }
+            StateEntry::Start(entry) => self.starts.tell(entry, self.partitions.len()),
+            StateEntry::Partition(..) | StateEntry::Mirror { .. } | StateEntry::Heartbeat => {}
+        }
+        let Some((index, entry)) = partition_of(&stored.entry, self.partitions.len()) else { return };
+        let copied = &mut self.partitions[index];
         match entry {
             PartitionEntry::Opened(generation) => {
                 let id = (generation.producer_id, generation.producer_epoch);
@@ -173,8 +193,21 @@ impl Checker {
 
     /// Upstream offset of the record that has to come next; none when all are there.
     pub(crate) fn missing(&self, index: usize, source: &SourcePartition) -> Option<i64> {
-        let from = self.partitions[index].next.unwrap_or(0);
+        let next = self.partitions[index].next;
+        let from = next.unwrap_or_else(|| source.place_of(self.starts.of(index, source)));
         source.data[from..].iter().copied().find(|offset| !source.is_optional(*offset))
+    }
+
+    /// Records that a partition leaves out because they were there before its flow.
+    pub(crate) fn left_out(&self, index: usize, source: &SourcePartition) -> usize {
+        source.place_of(self.starts.of(index, source))
+    }
+
+    /// Candidates whose offsets selected nothing.
+    pub(crate) fn losing_starts(&self) -> usize {
+        let mut candidates: Vec<i64> = self.starts.told.keys().map(|(candidate, _)| *candidate).collect();
+        candidates.dedup();
+        candidates.iter().filter(|candidate| self.starts.first_identity != Some(**candidate)).count()
     }
 
     /// Upstream offset below which everything is on the target; none before the first record.
@@ -185,18 +218,35 @@ impl Checker {
     }
 }
 
+impl Starts {
+    fn tell(&mut self, entry: &StartEntry, partitions: usize) {
+        assert_ne!(self.first_identity, Some(entry.producer_id), "S1: offsets behind their identity");
+        let index = (0..partitions).find(|index| topic_of(*index) == entry.source_topic);
+        let index = index.expect("a topic of the source");
+        self.told.insert((entry.producer_id, index), (entry.source_topic_id, entry.offsets[0]));
+    }
+
+    /// The first offset to copy of a source's topic; 0 for all that there is.
+    fn of(&self, index: usize, source: &SourcePartition) -> i64 {
+        let told = self.first_identity.and_then(|first| self.told.get(&(first, index)));
+        told.filter(|(topic_id, _)| *topic_id == source.topic_id).map_or(0, |(_, offset)| *offset)
+    }
+}
+
 impl Copied {
     fn generation_of(&self, id: (i64, i16)) -> Option<&Generation> {
         self.generations.iter().find(|known| (known.producer_id, known.producer_epoch) == id)
     }
 
-    fn expect(&mut self, index: usize, upstream: i64, source: &SourcePartition) {
+    fn expect(&mut self, index: usize, upstream: i64, source: &SourcePartition, start: i64) {
         let place = source.data.binary_search(&upstream).expect("a record of the source");
         let Some(next) = self.next else {
-            let is_first = |start: &i64| source.data.partition_point(|offset| offset < start) == place;
+            let from = source.place_of(start);
+            assert!(from <= place, "S1: p{index} begins with {upstream}, which lies before {start}");
+            let is_first = |log_start: &i64| source.place_of(start.max(*log_start)) == place;
             let starts_right = source.log_starts.iter().any(is_first)
-                || source.data[..place].iter().all(|offset| source.is_optional(*offset));
-            assert!(starts_right, "X1: p{index} begins with {upstream}");
+                || source.data[from..place].iter().all(|offset| source.is_optional(*offset));
+            assert!(starts_right, "X1: p{index} begins with {upstream}, not with {start}");
             self.next = Some(place + 1);
             return;
         };

@@ -139,6 +139,7 @@ impl World<'_> {
         instance.polled_to = offset + 1;
         if let StateEntry::Identity { producer_id, replaces } = stored.entry {
             instance.flow.apply(producer_id, replaces);
+            instance.flow.producer_id().into_iter().for_each(|first| instance.starts.choose(first));
             if let (Identity::Ready(known), Some(winner)) = (instance.identity, instance.flow.producer_id())
                 && known != winner
             {
@@ -148,6 +149,9 @@ impl World<'_> {
                     machine.handle_new_producer_id(winner);
                 }
             }
+        }
+        if let StateEntry::Start(entry) = &stored.entry {
+            instance.starts.apply(entry);
         }
         if let Some((partition, entry)) = partition_of(&stored.entry, self.plan.partitions) {
             instance.records[partition].apply(entry);
@@ -169,6 +173,8 @@ impl World<'_> {
                     self.take_producer_id(slot);
                 }
             },
+            Job::Start if instance.jobs.values().any(|job| matches!(job, Job::Start)) => {}
+            Job::Start => self.store_identity(slot),
             Job::Identity => {
                 let winner = instance.flow.producer_id().expect("an identity was just read back");
                 self.be_ready(slot, winner);

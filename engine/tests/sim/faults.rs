@@ -37,7 +37,7 @@ impl World<'_> {
             Fault::StopInstance => {
                 let life = self.slots[slot].life;
                 self.stop(slot);
-                self.schedule(Duration::from_secs(10), Event::KillIfStopping { slot, life });
+                self.schedule(Duration::from_secs(10), Event::Kill { slot, life });
                 self.schedule(Duration::from_secs(11), Event::StartInstance(slot));
             }
             Fault::FreezeInstance => {
@@ -75,6 +75,21 @@ impl World<'_> {
                 self.cluster.partitions[partition].refuses_until = until;
             }
             Fault::TrimTarget => self.trim_target(),
+        }
+    }
+
+    /// The start of a process that begins `after` now is a first start: while it lasts, some records are written, and the
+    /// process may die.
+    pub(crate) fn disturb_first_start(&mut self, slot: usize, after: Duration) {
+        let mut while_it_lasts = || after + self.plan.delay.mul_f64(8.0 * self.rng.f64());
+        let (killed, written) = (while_it_lasts(), [while_it_lasts(), while_it_lasts()]);
+        if self.rng.bool() {
+            self.schedule(killed, Event::Kill { slot, life: 1 });
+            self.schedule(killed + Duration::from_millis(50), Event::StartInstance(slot));
+        }
+        for written in written {
+            let partition = self.rng.usize(..self.plan.partitions);
+            self.schedule(written, Event::SourceAppend(partition));
         }
     }
 

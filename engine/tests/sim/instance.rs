@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use twinlog_engine::machine::Now;
+use twinlog_engine::machine::first_start::FirstStart;
 use twinlog_engine::machine::flow_identity::FlowIdentity;
+use twinlog_engine::machine::flow_starts::FlowStarts;
 use twinlog_engine::machine::partition::{Leader, PartitionMachine};
 use twinlog_engine::machine::partition_record::PartitionRecord;
 use twinlog_engine::machine::state_log::{JobId, StateLog};
@@ -16,6 +18,10 @@ use super::net::{ConnId, Lane};
 pub(crate) enum Identity {
     Reading,
     Taking,
+    /// Under this candidate, for the offsets at which the flow begins.
+    Asking(i64),
+    /// The offsets are being stored, the identity is not on its way yet.
+    Starting(i64),
     Storing,
     Ready(i64),
 }
@@ -24,6 +30,7 @@ pub(crate) enum Identity {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Job {
     FirstRead,
+    Start,
     Identity,
     ReplaceIdentity,
     Store { partition: usize, attempt: Option<u64>, polled_to: i64 },
@@ -37,6 +44,8 @@ pub(crate) struct Instance {
     pub(crate) log: StateLog,
     pub(crate) identity: Identity,
     pub(crate) flow: FlowIdentity,
+    pub(crate) first_start: FirstStart,
+    pub(crate) starts: FlowStarts,
     pub(crate) records: Vec<PartitionRecord>,
     pub(crate) machines: Vec<PartitionMachine>,
     pub(crate) jobs: BTreeMap<JobId, Job>,
@@ -69,6 +78,8 @@ impl Instance {
             log,
             identity: Identity::Reading,
             flow: FlowIdentity::default(),
+            first_start: FirstStart::new(-1, []),
+            starts: FlowStarts::default(),
             records: vec![PartitionRecord::default(); partitions],
             machines: Vec::new(),
             jobs: BTreeMap::from([(0, Job::FirstRead)]),
@@ -95,11 +106,16 @@ impl Instance {
     }
 }
 
-/// The key of a partition in the state topic.
+/// The key of a partition in the state topic: each is a topic of its own, which may be made again.
 pub(crate) fn key_of(partition: usize) -> PartitionKey {
     PartitionKey {
-        source_topic: "orders".into(),
-        target_topic: "west.orders".into(),
-        partition: i32::try_from(partition).expect("few partitions"),
+        source_topic: topic_of(partition),
+        target_topic: format!("west.{}", topic_of(partition)),
+        partition: 0,
     }
+}
+
+/// The source topic of a partition.
+pub(crate) fn topic_of(partition: usize) -> String {
+    format!("orders-{partition}")
 }

@@ -6,7 +6,7 @@ use super::trace::Trace;
 
 #[test]
 fn the_same_seed_gives_the_same_trace() {
-    for family in [Family::Alone, Family::Rivals, Family::Forgotten] {
+    for family in [Family::Alone, Family::Rivals, Family::Latest, Family::Forgotten] {
         for seed in 0..5 {
             let [first, second] = [(); 2].map(|()| {
                 let mut trace = Trace::recording();

@@ -11,6 +11,9 @@ pub(crate) enum Family {
     Alone,
     /// Two or three instances at once, from the very first start, producer state kept.
     Rivals,
+    /// One to three instances of which most are to begin at the source's ends, crashes and writes at their first start,
+    /// producer state kept.
+    Latest,
     /// One instance, producer state expires at any step; no request outlives its connection.
     Forgotten,
 }
@@ -86,11 +89,17 @@ pub(crate) struct Plan {
     pub(crate) backlog_bytes_max: usize,
     /// Fingerprint of each instance's options.
     pub(crate) fingerprints: Vec<u64>,
+    /// Whether each instance's file says `latest`.
+    pub(crate) latest: Vec<bool>,
 }
 
 impl Plan {
     pub(crate) fn draw(family: Family, rng: &mut Rng) -> Self {
-        let instances = if family == Family::Rivals { rng.usize(2..=3) } else { 1 };
+        let instances = match family {
+            Family::Rivals => rng.usize(2..=3),
+            Family::Latest => rng.usize(1..=3),
+            Family::Alone | Family::Forgotten => 1,
+        };
         let late_requests = family != Family::Forgotten && rng.bool();
         let fits = |fault: &Fault| fits(family, late_requests, *fault);
         let faults = ALL.into_iter().filter(|fault| rng.bool() && fits(fault)).collect();
@@ -116,6 +125,7 @@ impl Plan {
             first_epoch: if rng.u8(..16) == 0 { i16::MAX - rng.i16(0..3) } else { rng.i16(1..8191) },
             backlog_bytes_max: [200, 1500, 1 << 20][rng.usize(..3)],
             fingerprints: (0..instances).map(|_| if rng.u8(..12) == 0 { 8 } else { 7 }).collect(),
+            latest: (0..instances).map(|_| family == Family::Latest && rng.u8(..6) > 0).collect(),
         }
     }
 
@@ -130,7 +140,7 @@ fn fits(family: Family, late_requests: bool, fault: Fault) -> bool {
         Fault::Expire => family == Family::Forgotten,
         // Batches read before and after a compaction of the source number records differently, and a repeat is
         // recognised by its numbers alone.
-        Fault::CompactSource => family != Family::Rivals && !late_requests,
+        Fault::CompactSource => !matches!(family, Family::Rivals | Family::Latest) && !late_requests,
         // A batch that is refused while the broker has no state, with another behind it that is taken, leaves a hole
         // which nobody can mend: the partition is held then (`resume`).
         Fault::RefuseBatches => family != Family::Forgotten,

@@ -5,12 +5,13 @@ use super::run;
 
 const SEEDS: u64 = 300;
 
-fn check_all(family: Family) {
+fn check_all(family: Family) -> run::Seen {
     let first = run::number("TWINLOG_SIM_FIRST").unwrap_or(0);
     let count = run::number("TWINLOG_SIM_SEEDS").unwrap_or(SEEDS);
-    let events = run::check(family, first..first + count);
-    println!("{family:?}: {count} seeds, {events} events");
-    assert!(events > 100 * count, "the schedules hardly do anything");
+    let seen = run::check(family, first..first + count);
+    println!("{family:?}: {count} seeds, {seen:?}");
+    assert!(seen.events > 100 * count, "the schedules hardly do anything");
+    seen
 }
 
 #[test]
@@ -21,6 +22,12 @@ fn one_instance_is_exact_whatever_fails() {
 #[test]
 fn rivals_are_exact_from_the_very_first_start() {
     check_all(Family::Rivals);
+}
+
+#[test]
+fn whoever_starts_first_at_the_ends_begins_there_once_and_for_all() {
+    let seen = check_all(Family::Latest);
+    assert!(seen.late_starts > 0 && seen.losing_starts > 0, "{seen:?}");
 }
 
 #[test]

@@ -23,15 +23,37 @@ const LINES_MAX: usize = 400;
 /// Failures after which no more seeds are tried.
 const FAILURES_MAX: usize = 20;
 
+/// What schedules went through.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seen {
+    pub(crate) events: u64,
+    /// Partitions that leave records out because they were there before their flow.
+    pub(crate) late_starts: u64,
+    /// First starts that somebody else's overruled, or that died before their identity.
+    pub(crate) losing_starts: u64,
+}
+
+impl std::ops::AddAssign for Seen {
+    fn add_assign(&mut self, other: Self) {
+        self.events += other.events;
+        self.late_starts += other.late_starts;
+        self.losing_starts += other.losing_starts;
+    }
+}
+
 /// Runs a seed, panics where an invariant fails.
-pub(crate) fn run(family: Family, seed: u64, trace: &mut Trace) -> u64 {
+pub(crate) fn run(family: Family, seed: u64, trace: &mut Trace) -> Seen {
     let mut rng = Rng::with_seed(seed);
     let plan = Plan::draw(family, &mut rng);
     trace.line(Duration::ZERO, format_args!("{plan:?}"));
     let mut world = World::new(plan.clone(), rng, trace);
     for slot in 0..plan.instances {
         let after = if world.rng.bool() { 0 } else { world.rng.u64(0..5_000) };
-        world.schedule(Duration::from_millis(after), Event::StartInstance(slot));
+        let after = Duration::from_millis(after);
+        world.schedule(after, Event::StartInstance(slot));
+        if family == Family::Latest {
+            world.disturb_first_start(slot, after);
+        }
     }
     for _ in 0..plan.batches_later {
         let partition = world.rng.usize(..plan.partitions);
@@ -47,7 +69,7 @@ pub(crate) fn run(family: Family, seed: u64, trace: &mut Trace) -> u64 {
     assert!(!is_in_circles(&world), "{} events: something runs in circles", world.events);
     world.must_be_level();
     world.stop_all();
-    world.events
+    world.seen()
 }
 
 fn is_in_circles(world: &World) -> bool {
@@ -55,6 +77,15 @@ fn is_in_circles(world: &World) -> bool {
 }
 
 impl World<'_> {
+    fn seen(&self) -> Seen {
+        let starts_late = |index: &usize| self.checker.left_out(*index, self.source(*index)) > 0;
+        Seen {
+            events: self.events,
+            late_starts: (0..self.plan.partitions).filter(starts_late).count() as u64,
+            losing_starts: self.checker.losing_starts() as u64,
+        }
+    }
+
     /// Whether every record is on the target, and every instance knows it.
     fn is_level(&self) -> bool {
         self.behind().is_none()
@@ -124,20 +155,20 @@ impl World<'_> {
 }
 
 /// The words of a seed's failure, if it fails.
-fn failure(family: Family, seed: u64, trace: &mut Trace) -> Result<u64, String> {
+fn failure(family: Family, seed: u64, trace: &mut Trace) -> Result<Seen, String> {
     catch_unwind(AssertUnwindSafe(|| run(family, seed, trace))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         text.or(panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
     })
 }
 
-/// Runs seeds and gives the number of events. The first one that fails runs again with a trace, which is printed.
-pub(crate) fn check(family: Family, seeds: impl IntoIterator<Item = u64>) -> u64 {
-    let mut events = 0;
+/// Runs seeds and tells what they went through. The first one that fails runs again with a trace, which is printed.
+pub(crate) fn check(family: Family, seeds: impl IntoIterator<Item = u64>) -> Seen {
+    let mut seen = Seen::default();
     let mut failed = Vec::new();
     for seed in seeds {
         match failure(family, seed, &mut Trace::default()) {
-            Ok(count) => events += count,
+            Ok(one) => seen += one,
             Err(why) => {
                 println!("{family:?} seed {seed}: {why}");
                 failed.push((seed, why));
@@ -147,7 +178,7 @@ pub(crate) fn check(family: Family, seeds: impl IntoIterator<Item = u64>) -> u64
             break;
         }
     }
-    let Some((seed, why)) = failed.first() else { return events };
+    let Some((seed, why)) = failed.first() else { return seen };
     let mut trace = Trace::recording();
     let again = failure(family, *seed, &mut trace);
     let lines = trace.lines.unwrap_or_default();
@@ -156,7 +187,11 @@ pub(crate) fn check(family: Family, seeds: impl IntoIterator<Item = u64>) -> u64
     for line in &lines[lines.len().saturating_sub(shown)..] {
         println!("{line}");
     }
-    assert_eq!(again.as_ref(), Err(why), "the schedule fails only at times: chance from outside got in");
+    assert_eq!(
+        again.err().as_ref(),
+        Some(why),
+        "the schedule fails only at times: chance from outside got in"
+    );
     panic!("{family:?}: {} seeds fail, the first one is {seed}: {why}", failed.len());
 }
 

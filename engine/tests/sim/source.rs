@@ -74,6 +74,11 @@ impl SourcePartition {
         SourceSpan { log_start: self.log_start, high_watermark: self.log_end() }
     }
 
+    /// The place in `data` of the first record at or behind an offset.
+    pub(crate) fn place_of(&self, offset: i64) -> usize {
+        self.data.partition_point(|record| *record < offset)
+    }
+
     pub(crate) fn is_optional(&self, offset: i64) -> bool {
         self.optional.contains_key(&offset)
     }

@@ -60,7 +60,7 @@ pub(crate) enum Event {
     },
     StartNode(usize),
     StartInstance(usize),
-    KillIfStopping {
+    Kill {
         slot: usize,
         life: u64,
     },
@@ -82,6 +82,17 @@ pub(crate) enum Event {
     Unpark {
         partition: usize,
         fetch: u64,
+    },
+    AskEnd {
+        slot: usize,
+        life: u64,
+        partition: usize,
+    },
+    End {
+        slot: usize,
+        life: u64,
+        partition: usize,
+        end: i64,
     },
     SourceSpan {
         slot: usize,
@@ -282,7 +293,7 @@ impl<'a> World<'a> {
             }
             Event::StartNode(node) => self.start_node(node),
             Event::StartInstance(slot) => self.start_instance(slot),
-            Event::KillIfStopping { slot, life } => {
+            Event::Kill { slot, life } => {
                 if self.slots[slot].life == life {
                     self.crash(slot);
                 }
@@ -303,6 +314,8 @@ impl<'a> World<'a> {
                     machine.handle_source_span(now, attempt, span);
                 });
             }
+            Event::AskEnd { slot, life, partition } => self.ask_end(slot, life, partition),
+            Event::End { slot, life, partition, end } => self.handle_end(slot, life, partition, end),
             Event::Wake { slot, life } => self.wake(slot, life),
             Event::SourceAppend(partition) => self.source_append(partition),
             Event::Fault => self.fault(),
@@ -317,6 +330,7 @@ impl<'a> World<'a> {
             }
             Event::Metadata { slot, .. }
             | Event::Fetched { slot, .. }
+            | Event::End { slot, .. }
             | Event::SourceSpan { slot, .. }
             | Event::Wake { slot, .. } => *slot,
             _ => return Some(event),

@@ -46,7 +46,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 /// Failures that last are told after this long: leaders move, brokers restart.
 const TOLD_AFTER: Duration = Duration::from_secs(10);
 /// A topic that metadata leaves out for this long is gone. Shorter, a broker may just be starting.
-const GONE_AFTER: Duration = Duration::from_secs(10);
+pub(super) const GONE_AFTER: Duration = Duration::from_secs(10);
 
 /// What a partition is told at its start.
 #[derive(Debug, Clone)]
