@@ -107,8 +107,9 @@ const ANSWERS: &[Answer] = &[
     ),
     (
         "12-client-prefix-mix.properties",
-        64,
+        0,
         &[
+            "auto.offset.reset = latest   (line 21: us.consumer.auto.offset.reset)",
             "max.request.size = 52428800   (line 10: us->eu.producer.override.max.request.size; no effect",
             "compression.type = lz4   (line 13: us->eu.producer.override.compression.type; no effect",
             "line 7: `eu.max.request.size`: has no effect here: reaches no client",

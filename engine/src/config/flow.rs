@@ -8,6 +8,7 @@ use super::error::Fault;
 use super::properties::Entry;
 use super::resolve::{Resolver, Setting, parse_integer};
 use super::settings::Side;
+use super::start_position::{self, StartPosition};
 use crate::policy::{
     DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, PatternList,
     ReplicationFactor, ReplicationPolicy, Separators, TopicConfigFilter, TopicFilter, TopicSelection,
@@ -61,6 +62,8 @@ pub struct FlowConfig {
     pub offsets_mode: OffsetsMode,
     /// `loops.allow`: what looks like a loop is told and run, where somebody can see to it that it is none.
     pub loops_allowed: bool,
+    /// `auto.offset.reset` of the consumer at the source.
+    pub start_position: StartPosition,
 }
 
 /// Reads the flow; none when a fault was found, which the resolver holds.
@@ -76,6 +79,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     let refresh_topics_interval = refresh_interval(resolver);
     let offsets_mode = offsets_mode(resolver);
     let loops_allowed = resolver.boolean("loops.allow", false).value;
+    let start_position = start_position::read(resolver);
     let separators = separators(resolver);
     let policy_kind = policy_kind(resolver);
     let (source, target) = (source?, target?);
@@ -92,6 +96,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
         refresh_topics_interval,
         offsets_mode,
         loops_allowed,
+        start_position,
     })
 }
 

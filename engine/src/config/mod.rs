@@ -27,6 +27,7 @@ mod refused;
 mod resolve;
 mod secret;
 mod settings;
+mod start_position;
 mod values;
 
 pub use client_ids::ClientIds;
@@ -40,6 +41,7 @@ pub use options::{ClientOptions, EffectiveOption, FlowOptions};
 pub use properties::{Entry, Properties};
 pub use providers::Surroundings;
 pub use secret::{Value, is_secret_key};
+pub use start_position::StartPosition;
 
 /// A whole configuration: what `twinlog run` is given.
 #[derive(Clone, Debug, Default)]

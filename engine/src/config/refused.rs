@@ -105,12 +105,10 @@ const RULES: &[Rule] = &[
     (Scope::Process, "memory.max", Passes::Nothing, "a limit of one's own for memory is not built yet"),
     (Scope::Worker, "exactly.once.source.support", Passes::Words(&["disabled", "preparing"]), TRANSACTIONS),
     (CONSUMER, "isolation.level", Passes::Words(&["read_uncommitted"]), COMMITTED),
-    (CONSUMER, "auto.offset.reset", Passes::Words(&["earliest"]), START),
 ];
 
 const CONSUMER: Scope = Scope::Client(Role::Consumer);
 const COMMITTED: &str = "reading committed records only is not built yet";
-const START: &str = "starting anywhere but at the beginning is not built yet";
 const TRANSACTIONS: &str = "transactions around mirrored records are not built yet; every record is copied exactly \
                             once without them";
 

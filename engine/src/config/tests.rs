@@ -219,7 +219,9 @@ fn what_is_asked_for_expressly_and_not_built_is_refused() {
         "west.consumer.isolation.level = read_committed",
         "west->east.consumer.isolation.level = read_committed",
         "west->east.source.consumer.isolation.level = read_committed",
-        "west.consumer.auto.offset.reset = latest",
+        "west.consumer.auto.offset.reset = none",
+        "west->east.consumer.auto.offset.reset = Latest",
+        "west->east.source.consumer.auto.offset.reset = by_duration:1h",
         "exactly.once.source.support = enabled",
         "east.exactly.once.source.support = ENABLED",
         "west->east.exactly.once.support = required",
@@ -265,6 +267,8 @@ fn what_happens_anyway_may_be_written() {
         "west.consumer.isolation.level = read_uncommitted",
         "east.consumer.isolation.level = read_committed",
         "west.consumer.auto.offset.reset = earliest",
+        "west.consumer.auto.offset.reset = latest ",
+        "east.consumer.auto.offset.reset = none",
         "exactly.once.source.support = disabled",
         "offsets.mode = auto",
         "offsets.mode = mapped",
@@ -289,6 +293,24 @@ fn what_happens_anyway_may_be_written() {
     ] {
         passes(line);
     }
+}
+
+#[test]
+fn a_flow_begins_where_the_consumer_at_the_source_would() {
+    let read = |text: &str| flow(text).start_position;
+    assert_eq!(read(""), StartPosition::Earliest);
+    let [flow_low, cluster, flow_high] = [
+        "west->east.consumer.auto.offset.reset = by_duration:PT1H\n",
+        "west.consumer.auto.offset.reset = latest\n",
+        "west->east.source.consumer.auto.offset.reset = earliest\n",
+    ];
+    assert_eq!(read(flow_low), StartPosition::ByDuration(Duration::from_secs(3600)));
+    assert_eq!(read(&format!("{flow_low}{cluster}")), StartPosition::Latest);
+    assert_eq!(read(&format!("{flow_high}{flow_low}{cluster}")), StartPosition::Earliest);
+    // Where MM2 does not look.
+    let elsewhere = "consumer.auto.offset.reset = latest\nwest.auto.offset.reset = latest\n\
+                     east.consumer.auto.offset.reset = latest\nwest->east.consumer.override.auto.offset.reset = latest\n";
+    assert_eq!(read(elsewhere), StartPosition::Earliest);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Single questions to the leader of one partition, each one request and one answer.
 
+use std::collections::HashMap;
+
 use twinlog_protocol::ErrorCode;
 use twinlog_protocol::message::types::{
     BrokerId, DescribeProducersRequest, InitProducerIdRequest, ListOffsetsRequest,
@@ -108,20 +110,42 @@ pub(super) async fn list_offset(
     place: &Place,
     timestamp: i64,
 ) -> Result<i64, RequestFailure> {
-    let partition = list_offsets_request::ListOffsetsPartition::default()
-        .with_partition_index(place.partition)
-        .with_current_leader_epoch(place.leader_epoch)
-        .with_timestamp(timestamp);
-    let topic = list_offsets_request::ListOffsetsTopic::default()
-        .with_name(place.name())
-        .with_partitions(vec![partition]);
+    let offsets = list_offsets(cluster, std::slice::from_ref(place), timestamp).await?;
+    offsets.into_iter().next().unwrap_or_else(|| Err(incomplete("ListOffsets")))
+}
+
+/// The same for partitions of one leader: an answer for each, in their order. Those of a topic stand together.
+pub(super) async fn list_offsets(
+    cluster: &ClusterClient,
+    places: &[Place],
+    timestamp: i64,
+) -> Result<Vec<Result<i64, RequestFailure>>, RequestFailure> {
+    let Some(first) = places.first() else { return Ok(Vec::new()) };
+    let of_partition = |place: &Place| {
+        list_offsets_request::ListOffsetsPartition::default()
+            .with_partition_index(place.partition)
+            .with_current_leader_epoch(place.leader_epoch)
+            .with_timestamp(timestamp)
+    };
+    let topics = places.chunk_by(|place, next| place.topic == next.topic).map(|of_topic| {
+        list_offsets_request::ListOffsetsTopic::default()
+            .with_name(of_topic[0].name())
+            .with_partitions(of_topic.iter().map(of_partition).collect())
+    });
     let request =
-        ListOffsetsRequest::default().with_replica_id(BrokerId(NO_REPLICA)).with_topics(vec![topic]);
-    let answer = cluster.call(place.target(), &request).await?;
-    let partition = answer.topics.iter().flat_map(|topic| &topic.partitions).next();
-    let partition = partition.ok_or_else(|| incomplete("ListOffsets"))?;
-    check(partition.error_code)?;
-    Ok(partition.offset)
+        ListOffsetsRequest::default().with_replica_id(BrokerId(NO_REPLICA)).with_topics(topics.collect());
+    let answer = cluster.call(first.target(), &request).await?;
+    let told = answer.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|told| ((topic.name.as_str(), told.partition_index), told))
+    });
+    let told: HashMap<(&str, i32), _> = told.collect();
+    let of = |place: &Place| {
+        let told = told.get(&(place.topic.as_str(), place.partition));
+        let told = told.ok_or_else(|| incomplete("ListOffsets"))?;
+        check(told.error_code)?;
+        Ok(told.offset)
+    };
+    Ok(places.iter().map(of).collect())
 }
 
 /// The failure of a request that found nobody to go to.

@@ -137,6 +137,13 @@ const RETRIES: &str = "what may pass is tried again for ever; what does not hold
 const OF_CLIENTS: &[(Role, &str, Use, &str)] = &[
     (
         Role::Consumer,
+        "auto.offset.reset",
+        Use::Honoured,
+        "where partitions begin that are there when their flow first starts: `earliest` (if not written), `latest`, \
+         `by_duration:PT1H`; later ones begin at their beginning, and later starts never use it",
+    ),
+    (
+        Role::Consumer,
         "client.id",
         Use::Honoured,
         "stands before the id that fetches: `ID|A->B|MirrorSourceConnector-0|replication-consumer`",
