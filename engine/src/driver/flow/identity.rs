@@ -20,8 +20,10 @@ use crate::machine::partition::{CopySearch, RequestFailure};
 use crate::machine::topic_sync;
 use crate::state::{PartitionKey, STATE_TOPIC, StateEntry};
 
-/// How long partitions that do not answer are searched for an earlier copy.
+/// How long partitions that do not answer are searched for an earlier copy, unless the search has to end.
 const SEARCH_MAX: Duration = Duration::from_secs(30);
+/// Pause between two attempts after that.
+const SEARCH_PAUSE: Duration = Duration::from_secs(5);
 
 impl Flow {
     /// Finds the flow's producer id in the state topic, or takes one and stores it: the first one stored counts.
@@ -101,7 +103,10 @@ impl Flow {
         let plan = topic_sync::plan(&source, &target, &self.config.selection, &BTreeSet::new());
         let mut keys: Vec<PartitionKey> = plan.ready.iter().chain(&plan.grow).flat_map(partitions).collect();
         let end = Instant::now() + SEARCH_MAX;
-        let mut ambiguous = None;
+        // A copy that is not recognised is copied again behind itself. Where the new one does not begin at the beginning,
+        // what was written since the old one ended would be lost.
+        let gives_up = self.config.start_position == StartPosition::Earliest;
+        let (mut ambiguous, mut told) = (None, false);
         loop {
             let searches: Vec<_> = keys
                 .drain(..)
@@ -116,21 +121,26 @@ impl Flow {
                     Err(_) => keys.push(key),
                 }
             }
-            if keys.is_empty() || Instant::now() >= end {
+            let Some(key) = keys.first() else { break };
+            if Instant::now() >= end && !std::mem::replace(&mut told, true) {
+                let (topic, partition, more) = (&key.target_topic, key.partition, keys.len() - 1);
+                let goes_on = if gives_up { "not searched" } else { "the first start waits for its search" };
+                tracing::warn!(
+                    flow = self.config.name,
+                    topic,
+                    partition,
+                    more,
+                    "{goes_on} for an earlier copy, because a side does not answer"
+                );
+            }
+            if told && gives_up {
                 break;
             }
-            sleep(LEADER_PAUSE).await;
-            self.both_metadata().await;
-        }
-        if let Some(key) = keys.first() {
-            let (topic, partition, more) = (&key.target_topic, key.partition, keys.len() - 1);
-            tracing::warn!(
-                flow = self.config.name,
-                topic,
-                partition,
-                more,
-                "not searched for an earlier copy, because a side does not answer"
-            );
+            sleep(if told { SEARCH_PAUSE } else { LEADER_PAUSE }).await;
+            let (source, target) = self.both_metadata().await;
+            keys.retain(|PartitionKey { source_topic, target_topic, .. }| {
+                !told || source.topics.contains_key(source_topic) && target.topics.contains_key(target_topic)
+            });
         }
         match ambiguous {
             None => Ok(None),
