@@ -1,9 +1,9 @@
-//! Topics on real clusters: growth and appearance while running, configs, names, what is left out, what is held.
+//! Topics on real clusters: where they begin, growth and appearance while running, configs, names, what is left out or held.
 //!
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, held, parity, run, topics};
+use twinlog_tests::scenario::{Scale, Scenario, held, parity, run, start, topics};
 
 fn check(scenario: &Scenario) -> Result<()> {
     run(scenario, &Scale::small()).map(drop)
@@ -32,6 +32,21 @@ fn a_wide_pattern_leaves_internal_topics_out() -> Result<()> {
 #[test]
 fn between_two_runs_topics_deleted_or_made_again() -> Result<()> {
     check(&topics::changed_between_runs())
+}
+
+#[test]
+fn first_start_at_the_ends() -> Result<()> {
+    check(&start::at_the_ends())
+}
+
+#[test]
+fn first_start_an_hour_back() -> Result<()> {
+    check(&start::at_a_time())
+}
+
+#[test]
+fn leaderless_at_a_first_start_at_the_ends() -> Result<()> {
+    check(&start::without_a_leader())
 }
 
 #[test]

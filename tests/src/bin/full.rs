@@ -11,7 +11,8 @@ use clap::{Parser, ValueEnum};
 use twinlog_tests::{
     deadline::now,
     scenario::{
-        Figures, Scale, Scenario, copy, held, identity, kills, lies, parity, run, state, target, topics,
+        Figures, Scale, Scenario, copy, held, identity, kills, lies, parity, run, start, state, target,
+        topics,
     },
 };
 
@@ -78,6 +79,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     all.extend(topics::all());
     all.extend(held::all());
     all.extend(parity::all());
+    all.extend(start::all());
     all.extend(kills::all());
     all.extend(lies::all());
     all.extend(state::all());

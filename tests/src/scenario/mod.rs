@@ -8,6 +8,7 @@ mod lab;
 pub mod lies;
 mod load;
 pub mod parity;
+pub mod start;
 pub mod state;
 pub mod target;
 pub mod topics;

@@ -8,7 +8,7 @@ use super::{Figures, LabSpec, LiveLoad, Scenario};
 use crate::{judge::NewTopic, process::sleep_ms};
 
 /// Where twinlog keeps what it must not forget.
-const STATE_TOPIC: &str = "mm2-twinlog.internal";
+pub(super) const STATE_TOPIC: &str = "mm2-twinlog.internal";
 
 /// All of them.
 #[must_use]
