@@ -10,13 +10,12 @@ use twinlog_protocol::{ErrorCode, TopicRef};
 use super::lanes::fetch_lane;
 use super::stretch;
 use crate::io::cluster::ClusterClient;
+use crate::machine::fetch_size::{FETCH_BYTES_MAX, after_throttling};
 use crate::machine::partition::{Fetched, FetchedRecords, RequestFailure};
 
 /// How long a broker may wait for the first record.
 const MAX_WAIT_MS: i32 = 500;
-/// Bytes of one answer; a single larger batch comes whole (KIP-74).
-const FETCH_BYTES_MAX: i32 = 16 << 20;
-/// The same for who has to take the answer.
+/// Bytes of one answer, for who has to take it.
 pub(super) const ANSWER_TO_FETCH_BYTES_MAX: usize = FETCH_BYTES_MAX as usize;
 /// Bytes of one partition in an answer.
 const PARTITION_BYTES_MAX: i32 = 4 << 20;
@@ -35,20 +34,30 @@ pub(super) struct Wanted {
     pub(super) last_fetched_epoch: i32,
 }
 
-/// Fetches once; every partition gets its part, or the reason why there is none.
+/// What a Fetch brought.
+pub(super) struct FetchAnswer {
+    /// Each partition's part, or the reason why there is none.
+    pub(super) parts: Vec<(usize, Fetched)>,
+    /// Bytes that were asked for in the end.
+    pub(super) asked: i32,
+}
+
+/// Fetches at most `asked` bytes; less where the broker throttles.
 pub(super) async fn fetch(
     cluster: ClusterClient,
     node: i32,
     lane: u16,
     wanted: Vec<Wanted>,
-) -> Vec<(usize, Fetched)> {
-    match try_fetch(&cluster, node, lane, &wanted).await {
+    mut asked: i32,
+) -> FetchAnswer {
+    let parts = match try_fetch(&cluster, node, lane, &wanted, &mut asked).await {
         Ok(response) => deal(response, &wanted),
         Err(why) => wanted
             .iter()
             .map(|part| (part.slot, Fetched { offset: part.offset, result: Err(why.clone()) }))
             .collect(),
-    }
+    };
+    FetchAnswer { parts, asked }
 }
 
 async fn try_fetch(
@@ -56,14 +65,21 @@ async fn try_fetch(
     node: i32,
     lane: u16,
     wanted: &[Wanted],
+    asked: &mut i32,
 ) -> Result<FetchResponse, RequestFailure> {
     let connection = cluster.connection(node, fetch_lane(lane)).await?;
-    let response = stretch::fetch(&connection, &request(wanted), ANSWER_TIMEOUT).await?;
-    ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;
-    Ok(response)
+    loop {
+        let request = request(wanted, *asked);
+        let response = stretch::fetch_unless_throttled(&connection, &request, ANSWER_TIMEOUT).await?;
+        if let Some(response) = response {
+            ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;
+            return Ok(response);
+        }
+        *asked = after_throttling(*asked);
+    }
 }
 
-fn request(wanted: &[Wanted]) -> FetchRequest {
+fn request(wanted: &[Wanted], bytes_max: i32) -> FetchRequest {
     let mut topics: Vec<FetchTopic> = Vec::new();
     let mut place: HashMap<&str, usize> = HashMap::new();
     for part in wanted {
@@ -81,10 +97,10 @@ fn request(wanted: &[Wanted]) -> FetchRequest {
             fetch_offset: part.offset,
             last_fetched_epoch: part.last_fetched_epoch,
             log_start_offset: -1,
-            partition_max_bytes: PARTITION_BYTES_MAX,
+            partition_max_bytes: PARTITION_BYTES_MAX.min(bytes_max),
         });
     }
-    FetchRequest::full(MAX_WAIT_MS, FETCH_BYTES_MAX, topics)
+    FetchRequest::full(MAX_WAIT_MS, bytes_max, topics)
 }
 
 fn deal(response: FetchResponse, wanted: &[Wanted]) -> Vec<(usize, Fetched)> {

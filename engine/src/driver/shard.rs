@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use twinlog_protocol::batch::Forwarded;
 
 use self::slot::Slot;
-use super::fetcher;
+use super::fetcher::{self, FetchAnswer};
 use super::lanes::{LaneKey, ProduceLanes};
 use super::produce;
 use super::state_topic::StateRequest;
@@ -28,13 +28,12 @@ use crate::io::connection::Connection;
 use crate::io::error::CallError;
 use crate::machine::Now;
 use crate::machine::fetch_plan::FetchPlan;
+use crate::machine::fetch_size::FetchSizes;
 use crate::machine::flow_identity::FlowIdentity;
 use crate::machine::flow_starts::FlowStarts;
 use crate::machine::hold::Side;
 use crate::machine::line_up::{LastBatch, Question};
-use crate::machine::partition::{
-    CopySearch, Fetched, PartitionConfig, PartitionMachine, RequestFailure, SourceSpan,
-};
+use crate::machine::partition::{CopySearch, PartitionConfig, PartitionMachine, RequestFailure, SourceSpan};
 use crate::machine::partition_record::PartitionRecord;
 use crate::machine::produce_window::ProduceAnswer;
 use crate::machine::resume::Tail;
@@ -101,7 +100,7 @@ pub(super) enum Done {
     NewProducerId { slot: usize, attempt: u64, result: Result<i64, RequestFailure> },
     Produced { slot: usize, ticket: u64, answer: ProduceAnswer },
     LaneOpened { key: LaneKey, result: Result<Connection, CallError> },
-    Fetched { node: i32, lane: u16, parts: Vec<(usize, Fetched)> },
+    Fetched { node: i32, lane: u16, answer: FetchAnswer },
     Refreshed(Side),
 }
 
@@ -145,6 +144,7 @@ pub(super) struct Shard {
     errands: FuturesUnordered<Errand>,
     to_state: VecDeque<StateRequest>,
     plan: FetchPlan,
+    sizes: FetchSizes,
     timers: Timers,
     dirty: Vec<usize>,
     lanes: ProduceLanes<Queued>,
@@ -172,6 +172,7 @@ impl Shard {
             errands: FuturesUnordered::new(),
             to_state: VecDeque::new(),
             plan: FetchPlan::default(),
+            sizes: FetchSizes::default(),
             timers: Timers::default(),
             dirty: Vec::new(),
             lanes: ProduceLanes::new(),
@@ -391,9 +392,10 @@ impl Shard {
         while self.held_bytes < HELD_BYTES_MAX {
             let Some((node, lane, slots)) = self.plan.next_request() else { return };
             let wanted: Vec<_> = slots.iter().filter_map(|&slot| self.slots[slot].want(now, slot)).collect();
-            let source = self.parts.source.clone();
+            let (source, bytes_max) = (self.parts.source.clone(), self.sizes.bytes_max(node));
             self.errands.push(Box::pin(async move {
-                Done::Fetched { node, lane, parts: fetcher::fetch(source, node, lane, wanted).await }
+                let answer = fetcher::fetch(source, node, lane, wanted, bytes_max).await;
+                Done::Fetched { node, lane, answer }
             }));
         }
     }

@@ -24,28 +24,26 @@ const MAX_WAIT_MS: i32 = 100;
 /// How long the answer may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Sends a Fetch and reads its answer. A broker that throttles answers with nothing: then the Fetch is sent again, when the
-/// broker is ready to hear it.
+/// Sends a Fetch and reads its answer; sends it again, when the broker is ready to hear it, where it was throttled.
 pub(super) async fn fetch(
     connection: &Connection,
     request: &FetchRequest,
     timeout: Duration,
 ) -> Result<FetchResponse, CallError> {
     loop {
-        let response = fetch_once(connection, request, timeout).await?;
-        connection.throttle(response.throttle_time_ms);
-        let is_empty = response.error_code == 0 && response.partitions.is_empty();
-        if response.throttle_time_ms <= 0 || !is_empty {
+        if let Some(response) = fetch_unless_throttled(connection, request, timeout).await? {
             return Ok(response);
         }
     }
 }
 
-async fn fetch_once(
+/// Sends a Fetch and reads its answer; none where the broker answered with nothing but a time to wait, which the
+/// connection keeps.
+pub(super) async fn fetch_unless_throttled(
     connection: &Connection,
     request: &FetchRequest,
     timeout: Duration,
-) -> Result<FetchResponse, CallError> {
+) -> Result<Option<FetchResponse>, CallError> {
     let mut version = connection
         .version(Api::Fetch)
         .map_err(|unsupported| CallError::Unsupported { peer: connection.peer().clone(), unsupported })?;
@@ -58,7 +56,11 @@ async fn fetch_once(
         Ok::<Frame, CallError>(Box::new(frame))
     })?;
     let body = connection.body(pending, version).await?;
-    Ok(FetchResponse::decode(version, body).map_err(|error| connection.undecodable(Api::Fetch, error))?)
+    let response =
+        FetchResponse::decode(version, body).map_err(|error| connection.undecodable(Api::Fetch, error))?;
+    connection.throttle(response.throttle_time_ms);
+    let is_empty = response.error_code == 0 && response.partitions.is_empty();
+    Ok(Some(response).filter(|response| response.throttle_time_ms <= 0 || !is_empty))
 }
 
 /// Batches from an offset on, and where the log begins and ends.

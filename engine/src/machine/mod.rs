@@ -7,6 +7,7 @@
 pub mod backoff;
 pub mod cluster_names;
 pub mod fetch_plan;
+pub mod fetch_size;
 pub mod first_start;
 pub mod flow_identity;
 pub mod flow_starts;

@@ -205,9 +205,10 @@ impl Shard {
             },
             Done::Produced { slot, ticket, answer } => self.handle_produced(slot, ticket, answer),
             Done::LaneOpened { key, result } => self.handle_lane_opened(key, result.ok().as_ref()),
-            Done::Fetched { node, lane, parts } => {
+            Done::Fetched { node, lane, answer } => {
                 self.plan.handle_done(node, lane);
-                for (slot, fetched) in parts {
+                self.sizes.handle_answered(node, answer.asked);
+                for (slot, fetched) in answer.parts {
                     self.touch(slot).handle_fetched(now, fetched);
                 }
             }
