@@ -1,6 +1,7 @@
 //! Scenarios on real clusters: the same functions for `cargo test` (small) and the `full` program (the figures).
 
 pub mod copy;
+pub mod flows;
 pub mod held;
 pub mod identity;
 pub mod kills;
@@ -49,6 +50,12 @@ impl Scale {
     #[must_use]
     pub fn rounds(&self) -> u32 {
         (self.kills / 4).max(1)
+    }
+
+    /// Topics of a source where it is their number that matters: 200 in a run of twenty kills.
+    #[must_use]
+    pub fn topics(&self) -> u32 {
+        if self.kills < 20 { 20 } else { 200 }
     }
 
     /// In how many ways an answer of each kind lies: each in one in a small run, in all five in a run of twenty kills.
