@@ -27,6 +27,7 @@ import org.apache.kafka.common.*;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.quota.*;
 import org.apache.kafka.common.serialization.*;
 
 public final class Judge {
@@ -72,6 +73,7 @@ public final class Judge {
             case "delete_records" -> admin(c).deleteRecords(Map.of(
                 new TopicPartition(c.get("topic").asText(), c.get("partition").asInt()),
                 RecordsToDelete.beforeOffset(c.get("before").asLong()))).all().get();
+            case "quota" -> Cluster.quota(admin(c), c);
             case "write" -> Writes.write(c, answer);
             case "write_transactions" -> Writes.transactions(c, answer);
             case "live_start" -> LIVE.put(c.get("name").asText(), new Live(c));
@@ -212,6 +214,20 @@ public final class Judge {
 
         static long offset(Admin admin, TopicPartition partition, OffsetSpec spec) throws Exception {
             return admin.listOffsets(Map.of(partition, spec)).partitionResult(partition).get().offset();
+        }
+
+        /** Sets a quota of a client id, or takes it away where there is no value, and waits until the broker keeps it. */
+        static void quota(Admin admin, JsonNode c) throws Exception {
+            ClientQuotaEntity entity = new ClientQuotaEntity(Map.of(ClientQuotaEntity.CLIENT_ID, c.get("client_id").asText()));
+            String key = c.get("key").asText();
+            Double value = c.get("value").isNull() ? null : c.get("value").asDouble();
+            admin.alterClientQuotas(List.of(new ClientQuotaAlteration(
+                entity, List.of(new ClientQuotaAlteration.Op(key, value))))).all().get();
+            until("quota " + key + " of " + entity, () -> {
+                Map<String, Double> kept = admin.describeClientQuotas(ClientQuotaFilter.all()).entities().get()
+                    .getOrDefault(entity, Map.of());
+                return Objects.equals(kept.get(key), value);
+            });
         }
 
         /** Makes the next replica of each partition its preferred one, and the preferred one its leader. */

@@ -203,6 +203,16 @@ impl Judge {
         Ok(self.call::<Answer>(&command)?.producers)
     }
 
+    /// Sets a quota of a client id, such as `producer_byte_rate`, at the cluster behind `servers`; none takes it away.
+    ///
+    /// # Errors
+    /// What the cluster answered.
+    pub fn quota(&mut self, servers: &str, client_id: &str, key: &str, value: Option<u32>) -> Result<()> {
+        self.order(&json!({
+            "do": "quota", "bootstrap": servers, "client_id": client_id, "key": key, "value": value,
+        }))
+    }
+
     /// DeleteRecords: the log start of the partition becomes `before`.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ mod lab;
 pub mod lies;
 mod load;
 pub mod parity;
+pub mod quotas;
 pub mod start;
 pub mod state;
 pub mod target;
