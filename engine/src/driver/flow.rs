@@ -4,6 +4,7 @@ mod connect;
 mod first_start;
 mod identity;
 mod mirrors;
+mod state_topic;
 mod told;
 
 use std::sync::{Arc, Mutex};
@@ -18,6 +19,7 @@ use self::told::Told;
 use super::ask::Place;
 use super::shard::{KnownTopics, NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
+use super::topic_configs;
 use super::topics::{self, Failure};
 use crate::config::FlowConfig;
 use crate::error::Error;
@@ -75,7 +77,7 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         // Nobody may wait for it.
         let _ = reached.send(());
         let ids = check_clusters(&config, &connected, &cluster_names).await?;
-        topics::ensure_state_topic(&connected.target, &config).await?;
+        state_topic::ensure(&connected.target, &config).await?;
         Ok::<_, Error>((connected, ids))
     };
     let (Connected { source, target }, ids) = tokio::select! {
@@ -242,7 +244,7 @@ impl Flow {
         }
         self.announce(topics, known).await;
         known.copied.extend(topics.iter().map(|topic| topic.target_topic.clone()));
-        let compacted = topics::compacted(&self.source, topics).await;
+        let compacted = topic_configs::compacted(&self.source, topics).await;
         let new = topics.iter().flat_map(partitions).map(|key| NewPartition {
             source_compacts: compacted.contains(&key.source_topic),
             key,
@@ -269,7 +271,7 @@ impl Flow {
             .iter()
             .map(|(topic, reason)| (topic.clone(), Failure::Lasting(reason.clone())))
             .collect();
-        match topics::configs(&self.source, &self.config, &plan.create).await {
+        match topic_configs::configs(&self.source, &self.config, &plan.create).await {
             Ok(configs) => {
                 failures.extend(topics::create(&self.target, &self.config, &plan.create, &configs).await);
             }

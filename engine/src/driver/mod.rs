@@ -9,4 +9,5 @@ mod recover;
 mod shard;
 mod state_topic;
 mod stretch;
+mod topic_configs;
 mod topics;

@@ -1,30 +1,18 @@
-//! Topics on the target: created as the source has them, grown, and the state topic.
+//! Topics on the target: created as the source has them, and grown.
 
-use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
-
-use tokio::time::sleep;
 use twinlog_protocol::ErrorCode;
 use twinlog_protocol::message::types::{
-    CreatePartitionsRequest, CreateTopicsRequest, DescribeConfigsRequest, DescribeConfigsResponse, StrBytes,
-    TopicName, create_partitions_request, create_topics_request, describe_configs_request,
+    CreatePartitionsRequest, CreateTopicsRequest, StrBytes, TopicName, create_partitions_request,
+    create_topics_request,
 };
 
+use super::topic_configs::Configs;
 use crate::config::FlowConfig;
-use crate::error::Error;
 use crate::io::cluster::{ClusterClient, Target};
 use crate::io::error::CallError;
 use crate::machine::topic_sync::MirroredTopic;
-use crate::policy::{ConfigSource, TopicConfigEntry};
-use crate::state::STATE_TOPIC;
 
-/// What becomes of old records of a topic.
-const CLEANUP_POLICY: &str = "cleanup.policy";
-const TOPIC_RESOURCE: i8 = 2;
 const CREATE_TIMEOUT_MS: i32 = 30_000;
-/// Attempts to learn topic configs, and the pause between two attempts of any kind.
-const DESCRIBE_ATTEMPTS_MAX: u32 = 3;
-const ATTEMPT_PAUSE: Duration = Duration::from_millis(500);
 /// Attempts to create a topic, each without one more config that the target does not take.
 const CONFIG_ATTEMPTS_MAX: usize = 20;
 
@@ -63,95 +51,6 @@ impl From<CallError> for Failure {
         let reason = error.to_string();
         if error.is_retriable() { Self::Unanswered(reason) } else { Self::Lasting(reason) }
     }
-}
-
-/// A topic's configs, by source topic.
-pub(super) type Configs = HashMap<String, Vec<(String, String)>>;
-
-/// The configs that mirrors of these topics are created with.
-///
-/// # Errors
-/// [`Failure`]: the source does not answer.
-pub(super) async fn configs(
-    source: &ClusterClient,
-    config: &FlowConfig,
-    topics: &[MirroredTopic],
-) -> Result<Configs, Failure> {
-    if topics.is_empty() {
-        return Ok(Configs::new());
-    }
-    let answer = describe(source, source_names(topics), None).await?;
-    let mut configs = Configs::new();
-    for result in &answer.results {
-        if ErrorCode::check(result.error_code).is_err() {
-            continue;
-        }
-        let entries: Vec<TopicConfigEntry<'_>> = result
-            .configs
-            .iter()
-            .map(|entry| TopicConfigEntry {
-                name: &entry.name,
-                value: entry.value.as_deref(),
-                source: ConfigSource::from_wire(entry.config_source),
-                read_only: entry.read_only,
-                sensitive: entry.is_sensitive,
-            })
-            .collect();
-        let chosen = config.topic_configs.for_creation(&entries);
-        let chosen = chosen.map_err(|error| Failure::Lasting(error.to_string()))?;
-        configs.insert(result.resource_name.to_string(), chosen);
-    }
-    Ok(configs)
-}
-
-/// Which of these topics lose records out of the middle of their logs. Those whose configs the source does not tell count
-/// as such: it costs a store for each stretch, where the other mistake could cost records.
-pub(super) async fn compacted(source: &ClusterClient, topics: &[MirroredTopic]) -> BTreeSet<String> {
-    // A lost answer is no answer; who gets none at all counts them all.
-    let mut attempts = 0..DESCRIBE_ATTEMPTS_MAX;
-    let policies = loop {
-        match cleanup_policies(source, source_names(topics)).await {
-            Ok(policies) => break policies,
-            Err(_) if attempts.next().is_some() => sleep(ATTEMPT_PAUSE).await,
-            Err(_) => break HashMap::new(),
-        }
-    };
-    let is_compacted = |topic: &String| policies.get(topic).is_none_or(|policy| policy.contains("compact"));
-    source_names(topics).filter(is_compacted).collect()
-}
-
-/// What becomes of old records, of those topics whose configs the cluster tells.
-async fn cleanup_policies(
-    cluster: &ClusterClient,
-    topics: impl Iterator<Item = String>,
-) -> Result<HashMap<String, String>, CallError> {
-    let keys = vec![StrBytes::from_static_str(CLEANUP_POLICY)];
-    let answer = describe(cluster, topics, Some(keys)).await?;
-    let told = answer.results.into_iter().filter(|result| ErrorCode::check(result.error_code).is_ok());
-    let policies = told.filter_map(|result| {
-        let policy = result.configs.into_iter().find_map(|entry| entry.value)?;
-        Some((result.resource_name.to_string(), policy.to_string()))
-    });
-    Ok(policies.collect())
-}
-
-fn source_names(topics: &[MirroredTopic]) -> impl Iterator<Item = String> {
-    topics.iter().map(|topic| topic.source_topic.clone())
-}
-
-async fn describe(
-    cluster: &ClusterClient,
-    topics: impl Iterator<Item = String>,
-    keys: Option<Vec<StrBytes>>,
-) -> Result<DescribeConfigsResponse, CallError> {
-    let resources = topics.map(|topic| {
-        describe_configs_request::DescribeConfigsResource::default()
-            .with_resource_type(TOPIC_RESOURCE)
-            .with_resource_name(StrBytes::from_string(topic))
-            .with_configuration_keys(keys.clone())
-    });
-    let request = DescribeConfigsRequest::default().with_resources(resources.collect());
-    cluster.call(Target::Any, &request).await
 }
 
 /// Creates the mirrors of topics; gives those that could not be.
@@ -204,7 +103,7 @@ async fn create_mirror(
 }
 
 /// Creates a topic. A config that the target does not take is left out, with a warning, rather than the topic.
-async fn create_one(
+pub(super) async fn create_one(
     target: &ClusterClient,
     name: &str,
     partitions: i32,
@@ -286,71 +185,6 @@ pub(super) async fn grow(target: &ClusterClient, topic: &MirroredTopic) -> Resul
             let reason = format!("giving {name} {partitions} partitions is refused with {code}: {message}");
             Err(Failure::refused(code, reason))
         }
-    }
-}
-
-/// Makes sure that the state topic is there, with one partition.
-///
-/// # Errors
-/// [`Error::Refused`], with what to do.
-pub(super) async fn ensure_state_topic(target: &ClusterClient, config: &FlowConfig) -> Result<(), Error> {
-    let mut told = None;
-    loop {
-        let metadata = match target.refresh_metadata().await {
-            Ok(metadata) => metadata,
-            Err(_) => continue,
-        };
-        match metadata.topics.get(STATE_TOPIC).map(|topic| topic.partitions.len()) {
-            Some(1) => return check_state_topic(target, config).await,
-            Some(0) => continue,
-            Some(count) => {
-                return Err(Error::Refused(format!(
-                    "cluster {}: topic {STATE_TOPIC} has {count} partitions, it must have one: \
-                     somebody else made it; delete it if it is empty",
-                    config.target.name
-                )));
-            }
-            None => {}
-        }
-        let decision = config
-            .offset_storage_replication_factor
-            .decide(metadata.brokers.len())
-            .map_err(|error| Error::Refused(error.to_string()))?;
-        let configs = vec![(CLEANUP_POLICY.to_owned(), "compact".to_owned())];
-        match create_one(target, STATE_TOPIC, 1, decision.replicas, configs).await {
-            Ok(()) => {
-                if let Some(warning) = decision.warning {
-                    tracing::warn!(flow = config.name, "{warning}");
-                }
-            }
-            // A missing right or a policy does not pass by itself; a controller that moves does.
-            Err(Failure::Lasting(reason)) => return Err(Error::Refused(reason)),
-            Err(Failure::Unanswered(reason) | Failure::Passing(reason)) => {
-                if told.replace(reason.clone()).is_none_or(|before| before != reason) {
-                    tracing::warn!(flow = config.name, "state topic not created yet, still trying: {reason}");
-                }
-                sleep(ATTEMPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// A state topic that forgets is worse than none. Who may not read its configs is believed.
-async fn check_state_topic(target: &ClusterClient, config: &FlowConfig) -> Result<(), Error> {
-    let policies = loop {
-        match cleanup_policies(target, [STATE_TOPIC.to_owned()].into_iter()).await {
-            Ok(policies) => break policies,
-            Err(error) if error.is_retriable() => sleep(ATTEMPT_PAUSE).await,
-            Err(_) => return Ok(()),
-        }
-    };
-    match policies.get(STATE_TOPIC) {
-        Some(policy) if policy != "compact" => Err(Error::Refused(format!(
-            "cluster {}: topic {STATE_TOPIC} has cleanup.policy={policy}, so the cluster would delete what must not be \
-             forgotten; set cleanup.policy=compact",
-            config.target.name
-        ))),
-        _ => Ok(()),
     }
 }
 
