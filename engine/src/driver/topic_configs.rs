@@ -55,9 +55,9 @@ pub(super) async fn configs(
                 sensitive: entry.is_sensitive,
             })
             .collect();
-        let chosen = config.topic_configs.for_creation(&entries);
-        let chosen = chosen.map_err(|error| Failure::Lasting(error.to_string()))?;
-        configs.insert(result.resource_name.to_string(), chosen);
+        let judged = config.topic_configs.judge(&entries);
+        let judged = judged.map_err(|error| Failure::Lasting(error.to_string()))?;
+        configs.insert(result.resource_name.to_string(), judged.copied.into_iter().collect());
     }
     Ok(configs)
 }

@@ -1,8 +1,10 @@
-//! Which configs of a source topic are given to its mirror when that is created.
+//! Which configs of a source topic its mirror gets, when it is created and afterwards.
 //!
 //! # References
-//! `MirrorSourceConnector#targetConfig` (without incremental alter), `DefaultConfigPropertyFilter`; the numbers of
-//! [`ConfigSource`] are those of DescribeConfigs (KIP-226).
+//! `MirrorSourceConnector#targetConfig`, `DefaultConfigPropertyFilter`; the numbers of [`ConfigSource`] are those of
+//! DescribeConfigs (KIP-226).
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::java_regex::{MatchError, PatternError, PatternList};
 
@@ -64,6 +66,37 @@ pub struct TopicConfigEntry<'a> {
     pub sensitive: bool,
 }
 
+/// The longest name or value of a config, in bytes: no client of Kafka's can write or read a longer one.
+const TEXT_BYTES_MAX: usize = i16::MAX as usize;
+
+/// What a source topic's configs ask of its mirror. A name in neither list says nothing: it is excluded, or what the source
+/// holds cannot be copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceConfigs {
+    /// Values that the mirror gets, by name.
+    pub copied: BTreeMap<String, String>,
+    /// Names for which the source has nothing to copy: it holds a default, or what stands in a broker's file.
+    pub unset: BTreeSet<String>,
+}
+
+impl SourceConfigs {
+    /// Whether any value to copy is about tiered storage.
+    pub fn has_tiered_storage(&self) -> bool {
+        self.copied.keys().any(|name| is_tiered_storage(name))
+    }
+
+    /// Says nothing about tiered storage any more.
+    pub fn leave_out_tiered_storage(&mut self) {
+        self.copied.retain(|name, _| !is_tiered_storage(name));
+        self.unset.retain(|name| !is_tiered_storage(name));
+    }
+}
+
+/// Configs of KIP-405 and its followers, which brokers without tiered storage refuse.
+fn is_tiered_storage(name: &str) -> bool {
+    name.starts_with("remote.") || name.starts_with("local.retention.")
+}
+
 /// The rules of one flow: `config.properties.exclude` and `use.defaults.from`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicConfigFilter {
@@ -86,36 +119,41 @@ impl TopicConfigFilter {
         Self { exclude, defaults_from_source }
     }
 
-    /// The configs to create the mirror with, in the order described.
+    /// What the described configs of a source topic ask of its mirror.
     ///
     /// Values set at run time for brokers go along as topic configs, as in MM2; values from a broker's file do not.
     ///
     /// # Errors
     /// When a pattern needs too many steps on a config's name.
-    pub fn for_creation(
-        &self,
-        entries: &[TopicConfigEntry<'_>],
-    ) -> Result<Vec<(String, String)>, MatchError> {
-        let mut chosen = Vec::new();
+    pub fn judge(&self, entries: &[TopicConfigEntry<'_>]) -> Result<SourceConfigs, MatchError> {
+        let mut judged = SourceConfigs::default();
         for entry in entries {
-            let Some(value) = entry.value else { continue };
-            if self.can_be_copied(entry) && !self.exclude.matches(entry.name)? {
-                chosen.push((entry.name.to_owned(), value.to_owned()));
+            let is_dark = entry.read_only || entry.sensitive || entry.name.len() > TEXT_BYTES_MAX;
+            if is_dark || self.exclude.matches(entry.name)? {
+                continue;
+            }
+            match (entry.value, self.is_copied_from(entry.source)) {
+                (_, false) => {
+                    judged.unset.insert(entry.name.to_owned());
+                }
+                (Some(value), true) if value.len() <= TEXT_BYTES_MAX => {
+                    judged.copied.insert(entry.name.to_owned(), value.to_owned());
+                }
+                (_, true) => {}
             }
         }
-        Ok(chosen)
+        Ok(judged)
     }
 
-    fn can_be_copied(&self, entry: &TopicConfigEntry<'_>) -> bool {
-        let from_here = match entry.source {
+    fn is_copied_from(&self, source: ConfigSource) -> bool {
+        match source {
             ConfigSource::StaticBroker => false,
             ConfigSource::Default => self.defaults_from_source,
             ConfigSource::DynamicTopic
             | ConfigSource::DynamicBroker
             | ConfigSource::DynamicDefaultBroker
             | ConfigSource::Other => true,
-        };
-        from_here && !entry.read_only && !entry.sensitive
+        }
     }
 
     /// Patterns of `config.properties.exclude` as written.
@@ -133,7 +171,7 @@ mod tests {
     }
 
     fn names(filter: &TopicConfigFilter, entries: &[TopicConfigEntry<'_>]) -> Vec<String> {
-        filter.for_creation(entries).unwrap().into_iter().map(|(name, _)| name).collect()
+        filter.judge(entries).unwrap().copied.into_keys().collect()
     }
 
     fn described() -> Vec<TopicConfigEntry<'static>> {
@@ -154,8 +192,10 @@ mod tests {
     fn what_somebody_set_at_run_time_goes_along_defaults_and_files_do_not() {
         let filter = TopicConfigFilter::new(DEFAULT_EXCLUDED_CONFIGS, false).unwrap();
         assert_eq!(names(&filter, &described()), ["cleanup.policy", "retention.ms", "segment.bytes"]);
-        let values = filter.for_creation(&described()).unwrap();
-        assert_eq!(values[0], ("cleanup.policy".to_owned(), "compact".to_owned()));
+        let judged = filter.judge(&described()).unwrap();
+        assert_eq!(judged.copied["cleanup.policy"], "compact");
+        let unset = BTreeSet::from(["compression.type", "flush.ms"].map(str::to_owned));
+        assert_eq!(judged.unset, unset, "nothing is said of what is excluded or cannot be copied");
     }
 
     #[test]
@@ -163,14 +203,49 @@ mod tests {
         let filter = TopicConfigFilter::new(DEFAULT_EXCLUDED_CONFIGS, true).unwrap();
         assert_eq!(
             names(&filter, &described()),
-            ["cleanup.policy", "retention.ms", "segment.bytes", "flush.ms"]
+            ["cleanup.policy", "flush.ms", "retention.ms", "segment.bytes"]
+        );
+        assert_eq!(
+            filter.judge(&described()).unwrap().unset,
+            BTreeSet::from(["compression.type".to_owned()])
         );
     }
 
     #[test]
     fn a_list_of_ones_own_replaces_the_default_list() {
         let filter = TopicConfigFilter::new(&["(cleanup|retention)\\..*"], false).unwrap();
-        assert_eq!(names(&filter, &described()), ["segment.bytes", "min.insync.replicas"]);
+        assert_eq!(names(&filter, &described()), ["min.insync.replicas", "segment.bytes"]);
+    }
+
+    #[test]
+    fn what_no_request_can_carry_is_left_alone() {
+        let filter = TopicConfigFilter::new::<&str>(&[], true).unwrap();
+        let (long, longest) = ("x".repeat(TEXT_BYTES_MAX + 1), "x".repeat(TEXT_BYTES_MAX));
+        let entries = [
+            entry(&long, "1", ConfigSource::Default),
+            entry("long.value", &long, ConfigSource::DynamicTopic),
+            entry("longest.value", &longest, ConfigSource::DynamicTopic),
+        ];
+        assert_eq!(names(&filter, &entries), ["longest.value"]);
+        assert!(filter.judge(&entries).unwrap().unset.is_empty());
+    }
+
+    #[test]
+    fn tiered_storage_can_be_left_out() {
+        let filter = TopicConfigFilter::new(DEFAULT_EXCLUDED_CONFIGS, false).unwrap();
+        let entries = [
+            entry("remote.storage.enable", "true", ConfigSource::DynamicTopic),
+            entry("local.retention.ms", "1000", ConfigSource::DynamicTopic),
+            entry("remote.log.delete.on.disable", "false", ConfigSource::Default),
+            entry("retention.ms", "5000", ConfigSource::DynamicTopic),
+            entry("segment.ms", "5000", ConfigSource::Default),
+        ];
+        let mut judged = filter.judge(&entries).unwrap();
+        assert!(judged.has_tiered_storage());
+        judged.leave_out_tiered_storage();
+        assert!(!judged.has_tiered_storage());
+        assert_eq!(judged.copied.into_keys().collect::<Vec<_>>(), ["retention.ms"]);
+        assert_eq!(judged.unset.into_iter().collect::<Vec<_>>(), ["segment.ms"]);
     }
 
     #[test]

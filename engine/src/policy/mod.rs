@@ -9,7 +9,9 @@ mod replication_policy;
 mod topic_filter;
 mod topic_selection;
 
-pub use config_filter::{ConfigSource, DEFAULT_EXCLUDED_CONFIGS, TopicConfigEntry, TopicConfigFilter};
+pub use config_filter::{
+    ConfigSource, DEFAULT_EXCLUDED_CONFIGS, SourceConfigs, TopicConfigEntry, TopicConfigFilter,
+};
 pub use java_regex::{MatchError, PatternError, PatternList};
 pub use replication_factor::{BROKER_DEFAULT, FactorDecision, FactorError, ReplicationFactor};
 pub use replication_policy::{HEARTBEATS_TOPIC, ReplicationPolicy, Separators};
