@@ -307,7 +307,7 @@ impl Shard {
                 None => self.records.entry(key).or_default().apply(&entry),
             },
             StateEntry::Mirror { target_topic } => drop(self.announced.insert(target_topic)),
-            StateEntry::Heartbeat => {}
+            StateEntry::TopicSettings { .. } | StateEntry::Heartbeat => {}
         }
     }
 

@@ -30,7 +30,10 @@ impl FromTarget {
         let topic = match &stored.entry {
             StateEntry::Mirror { target_topic } => target_topic,
             StateEntry::Partition(key, _) => &key.target_topic,
-            StateEntry::Identity { .. } | StateEntry::Start(_) | StateEntry::Heartbeat => return,
+            StateEntry::Identity { .. }
+            | StateEntry::Start(_)
+            | StateEntry::TopicSettings { .. }
+            | StateEntry::Heartbeat => return,
         };
         if !self.topics.contains(topic) {
             self.topics.insert(topic.clone());

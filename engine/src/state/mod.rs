@@ -2,6 +2,8 @@
 
 pub mod record;
 
+use std::collections::BTreeSet;
+
 use crate::machine::flow_starts::StartEntry;
 use crate::machine::partition_record::PartitionEntry;
 
@@ -18,6 +20,10 @@ pub struct PartitionKey {
     /// Partition, the same on both sides.
     pub partition: i32,
 }
+
+/// Names and values of settings that twinlog put on a topic, those included that it is about to put there. A name has two
+/// values while one of them is to replace the other.
+pub type Settings = BTreeSet<(String, String)>;
 
 /// One entry of the state topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +45,13 @@ pub enum StateEntry {
     Start(StartEntry),
     /// Something about a partition.
     Partition(PartitionKey, PartitionEntry),
+    /// What twinlog put on a topic of the target, written before it is put there. The last one in the log counts.
+    TopicSettings {
+        /// The topic at the target.
+        target_topic: String,
+        /// All that is remembered of it.
+        settings: Settings,
+    },
     /// Written each hour, so that the target does not forget the writer's producer state.
     Heartbeat,
 }
@@ -49,6 +62,8 @@ const FIXED_BYTES_MAX: usize = 512;
 const RUN_BYTES: usize = 24;
 /// Bytes of an offset.
 const OFFSET_BYTES: usize = 8;
+/// Bytes of a setting beside its name and value: their lengths.
+const SETTING_BYTES: usize = 4;
 
 impl StateEntry {
     /// Bytes that the entry's record does not exceed.
@@ -65,6 +80,9 @@ impl StateEntry {
                 }
                 Self::Mirror { target_topic } => target_topic.len(),
                 Self::Start(start) => start.source_topic.len() + start.offsets.len() * OFFSET_BYTES,
+                Self::TopicSettings { target_topic, settings } => {
+                    target_topic.len() + settings_bytes(settings)
+                }
                 Self::Identity { .. } | Self::Heartbeat => 0,
             }
     }
@@ -80,6 +98,7 @@ impl StateEntry {
             | Self::Identity { .. }
             | Self::Mirror { .. }
             | Self::Start(_)
+            | Self::TopicSettings { .. }
             | Self::Heartbeat => None,
         }
     }
@@ -93,9 +112,16 @@ impl StateEntry {
             | Self::Identity { .. }
             | Self::Mirror { .. }
             | Self::Start(_)
+            | Self::TopicSettings { .. }
             | Self::Heartbeat => None,
         }
     }
+}
+
+/// Bytes that settings take in an entry.
+#[must_use]
+pub fn settings_bytes<'a>(settings: impl IntoIterator<Item = &'a (String, String)>) -> usize {
+    settings.into_iter().map(|(name, value)| name.len() + value.len() + SETTING_BYTES).sum()
 }
 
 /// An entry with the flow and the process that wrote it.

@@ -6,6 +6,7 @@
 //!        opened     partition, producer id i64, epoch i16, instance i64
 //!        runs       partition, producer id i64, epoch i16, first number i64, instance i64
 //!        progress   partition, instance i64
+//!        settings   target topic STRING, instance i64
 //!        heartbeat  instance i64
 //!        mirror     target topic STRING, instance i64
 //!        start      producer id i64, source topic STRING, first partition i32, instance i64
@@ -15,6 +16,7 @@
 //!                   fingerprint i64
 //!        runs       count i32, each number i64, upstream i64, downstream i64
 //!        progress   producer id i64, epoch i16, number i64, upstream i64, downstream i64
+//!        settings   count i32, each name STRING, value STRING
 //!        heartbeat  nothing
 //!        mirror     nothing
 //!        start      source topic id UUID, count i32, each offset i64
@@ -29,7 +31,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use twinlog_protocol::DecodeError;
 use twinlog_protocol::cursor::Cursor;
 
-use super::{PartitionKey, StateEntry, Stored};
+use super::{PartitionKey, Settings, StateEntry, Stored};
 use crate::machine::flow_starts::StartEntry;
 use crate::machine::lineage::{Generation, Run};
 use crate::machine::partition_record::PartitionEntry;
@@ -42,6 +44,9 @@ const PROGRESS: i8 = 4;
 const HEARTBEAT: i8 = 5;
 const MIRROR: i8 = 7;
 const START: i8 = 8;
+const SETTINGS: i8 = 6;
+/// Two empty strings.
+const SETTING_BYTES_MIN: usize = 4;
 const RUN_BYTES: usize = 24;
 const OFFSET_BYTES: usize = 8;
 
@@ -68,6 +73,11 @@ pub fn encode(stored: &Stored) -> (Bytes, Bytes) {
         }
         StateEntry::Partition(partition, entry) => {
             put_partition_entry(&mut key, &mut value, &stored.source_cluster_id, partition, entry);
+        }
+        StateEntry::TopicSettings { target_topic, settings } => {
+            put_kind(&mut key, SETTINGS, &stored.source_cluster_id);
+            put_string(&mut key, target_topic);
+            put_settings(&mut value, settings);
         }
         StateEntry::Heartbeat => put_kind(&mut key, HEARTBEAT, &stored.source_cluster_id),
     }
@@ -139,8 +149,17 @@ fn put_run(buffer: &mut BytesMut, run: Run) {
     buffer.put_i64(run.downstream);
 }
 
+fn put_settings(buffer: &mut BytesMut, settings: &Settings) {
+    buffer.put_i32(i32::try_from(settings.len()).expect("an entry holds fewer settings than 2^31"));
+    for (name, value) in settings {
+        put_string(buffer, name);
+        put_string(buffer, value);
+    }
+}
+
+/// Cluster ids, topic names and what is copied of topic configs are below 32,768 bytes.
 fn put_string(buffer: &mut BytesMut, string: &str) {
-    buffer.put_i16(i16::try_from(string.len()).expect("cluster ids and topic names are below 32,768 bytes"));
+    buffer.put_i16(i16::try_from(string.len()).expect("strings of entries are below 32,768 bytes"));
     buffer.put_slice(string.as_bytes());
 }
 
@@ -169,6 +188,10 @@ pub fn decode(key: Bytes, value: Option<Bytes>) -> Result<Option<Stored>, Decode
             };
             StateEntry::Partition(partition, partition_entry(kind, &mut key, &mut value)?)
         }
+        SETTINGS => StateEntry::TopicSettings {
+            target_topic: string(&mut key, "target topic")?,
+            settings: settings(&mut value)?,
+        },
         HEARTBEAT => StateEntry::Heartbeat,
         MIRROR => StateEntry::Mirror { target_topic: string(&mut key, "target topic")? },
         START => StateEntry::Start(start_entry(&mut key, &mut value)?),
@@ -232,6 +255,12 @@ fn run(cursor: &mut Cursor) -> Result<Run, DecodeError> {
     })
 }
 
+fn settings(cursor: &mut Cursor) -> Result<Settings, DecodeError> {
+    let count = cursor.i32("setting count")?;
+    let count = cursor.bounded("setting count", count.into(), SETTING_BYTES_MIN)?;
+    (0..count).map(|_| Ok((string(cursor, "setting name")?, string(cursor, "setting value")?))).collect()
+}
+
 fn check_version(cursor: &mut Cursor) -> Result<(), DecodeError> {
     let at = cursor.at();
     let version = cursor.i8("state version")?;
@@ -285,6 +314,13 @@ mod tests {
                 partition,
                 PartitionEntry::Progress { producer_id: 1, producer_epoch: 2, mark },
             ),
+            StateEntry::TopicSettings {
+                target_topic: "west.orders".into(),
+                settings: [("retention.ms", "1"), ("retention.ms", "-1"), ("cleanup.policy", "")]
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .into(),
+            },
+            StateEntry::TopicSettings { target_topic: "t".into(), settings: Settings::new() },
             StateEntry::Heartbeat,
             StateEntry::Mirror { target_topic: "west.orders".into() },
             StateEntry::Start(start(4096, &[0, 1 << 40, -1])),
@@ -311,6 +347,15 @@ mod tests {
             let (key, value) = encode(&stored(entry.clone()));
             assert_eq!(decode(key.clone(), Some(value)), Ok(Some(stored(entry))));
             assert_eq!(decode(key, None), Ok(None), "a tombstone is no entry");
+        }
+    }
+
+    #[test]
+    fn no_entry_is_longer_than_it_says() {
+        for entry in examples() {
+            let bytes_max = entry.bytes_max();
+            let (key, value) = encode(&stored(entry));
+            assert!(key.len() + value.len() <= bytes_max);
         }
     }
 

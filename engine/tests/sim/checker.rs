@@ -109,7 +109,10 @@ impl Checker {
                 self.starts.first_identity.get_or_insert(*producer_id);
             }
             StateEntry::Start(entry) => self.starts.tell(entry, self.partitions.len()),
-            StateEntry::Partition(..) | StateEntry::Mirror { .. } | StateEntry::Heartbeat => {}
+            StateEntry::Partition(..)
+            | StateEntry::Mirror { .. }
+            | StateEntry::TopicSettings { .. }
+            | StateEntry::Heartbeat => {}
         }
         let Some((index, entry)) = partition_of(&stored.entry, self.partitions.len()) else { return };
         let copied = &mut self.partitions[index];
