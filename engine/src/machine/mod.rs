@@ -4,6 +4,7 @@
 //! `next_timeout` when it wants to be woken. Time and random numbers are arguments. No machine calls another one that
 //! it does not own; drivers carry outputs to inputs.
 
+pub mod acceptance;
 pub mod backoff;
 pub mod cluster_names;
 pub mod fetch_plan;
