@@ -7,6 +7,7 @@
 pub mod acceptance;
 pub mod backoff;
 pub mod cluster_names;
+pub mod config_sync;
 pub mod fetch_plan;
 pub mod fetch_size;
 pub mod first_start;
