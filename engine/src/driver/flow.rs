@@ -19,8 +19,8 @@ use self::told::Told;
 use super::ask::Place;
 use super::shard::{KnownTopics, NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
-use super::topic_configs;
-use super::topics::{self, Failure};
+use super::topic_configs::{self, ConfigReader};
+use super::topics::{self, Failure, Prepared, Refused};
 use crate::config::FlowConfig;
 use crate::error::Error;
 use crate::event::FlowEvent;
@@ -102,7 +102,15 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         first_epoch: random.i16(1..=FIRST_EPOCH_MAX),
     });
     let source_state = SourceState::new(&config.name, source.clone(), ids.target);
-    let flow = Flow { config, source, target, source_state, to_shard, to_state, stop };
+    let reader = ConfigReader {
+        flow: config.name.clone(),
+        source: source.clone(),
+        target: target.clone(),
+        filter: config.topic_configs.clone(),
+        told: Arc::default(),
+    };
+    let refused = Refused::new();
+    let flow = Flow { config, source, target, source_state, reader, refused, to_shard, to_state, stop };
     // All three end together: what one of them returns first ends the flow, but for the shard, which ends when told.
     tokio::select! {
         result = state.run() => result,
@@ -122,6 +130,9 @@ struct Flow {
     source: ClusterClient,
     target: ClusterClient,
     source_state: SourceState,
+    reader: ConfigReader,
+    /// What the target did not take when topics were created.
+    refused: Refused,
     to_shard: mpsc::Sender<ShardInput>,
     to_state: mpsc::Sender<StateRequest>,
     stop: watch::Receiver<bool>,
@@ -208,7 +219,8 @@ impl Flow {
         // What needs no preparation does not wait for what does.
         let there: Vec<MirroredTopic> = plan.ready.iter().chain(&plan.deleted).cloned().collect();
         self.hand_over(&there, known, first).await;
-        failures.extend(self.prepare(&plan, known).await);
+        let Prepared { failures: more, refused } = self.prepare(&plan, known).await;
+        failures.extend(more);
         let is_ready =
             |topic: &&MirroredTopic| failures.iter().all(|(failed, _)| *failed != topic.source_topic);
         let prepared: Vec<MirroredTopic> =
@@ -218,6 +230,7 @@ impl Flow {
             let _ = self.target.refresh_metadata().await;
         }
         self.hand_over(&prepared, known, first).await;
+        self.refused = refused;
         if first && !failures.iter().any(is_passing) {
             let topics = there.len() + prepared.len();
             tracing::info!(flow = self.config.name, topics, "topics that match");
@@ -264,27 +277,21 @@ impl Flow {
         }
     }
 
-    async fn prepare(&self, plan: &TopicPlan, known: &mut KnownTopics) -> Vec<(String, Failure)> {
+    async fn prepare(&self, plan: &TopicPlan, known: &mut KnownTopics) -> Prepared {
         self.announce(&plan.create, known).await;
-        let mut failures: Vec<(String, Failure)> = plan
-            .undecided
-            .iter()
-            .map(|(topic, reason)| (topic.clone(), Failure::Lasting(reason.clone())))
-            .collect();
-        match topic_configs::configs(&self.source, &self.config, &plan.create).await {
-            Ok(configs) => {
-                failures.extend(topics::create(&self.target, &self.config, &plan.create, &configs).await);
-            }
-            Err(why) => {
-                failures.extend(plan.create.iter().map(|topic| (topic.source_topic.clone(), why.clone())));
-            }
-        }
+        let refused = self.refused.clone();
+        let mut prepared =
+            topics::create(&self.reader, &self.config, &self.to_state, &plan.create, refused).await;
+        let undecided = plan.undecided.iter();
+        prepared
+            .failures
+            .extend(undecided.map(|(topic, reason)| (topic.clone(), Failure::Lasting(reason.clone()))));
         for topic in &plan.grow {
             if let Err(why) = topics::grow(&self.target, topic).await {
-                failures.push((topic.source_topic.clone(), why));
+                prepared.failures.push((topic.source_topic.clone(), why));
             }
         }
-        failures
+        prepared
     }
 }
 

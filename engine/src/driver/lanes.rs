@@ -23,6 +23,8 @@ pub(super) const TARGET_TAIL_LANE: Lane = Lane::admin(65);
 pub(super) const SOURCE_SEARCH_LANE: Lane = Lane::consumer(65);
 /// The state topic.
 pub(super) const STATE_LANE: Lane = Lane::admin(66);
+/// Topic configs while running: many topics in a request, so nothing else waits behind it.
+pub(super) const CONFIG_LANE: Lane = Lane::admin(67);
 /// First of the connections that Fetch requests take.
 const FIRST_FETCH_LANE: u16 = 80;
 

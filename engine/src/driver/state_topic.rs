@@ -21,7 +21,7 @@ use crate::machine::partition::RequestFailure;
 use crate::machine::produce_window::{ProduceAnswer, is_overtaken};
 use crate::machine::state_log::{JobId, LogCommand, LogRead, StateLog};
 use crate::state::record::{decode, encode};
-use crate::state::{STATE_TOPIC, StateEntry, Stored};
+use crate::state::{STATE_TOPIC, Settings, StateEntry, Stored};
 
 /// Most bytes that a batch of the state topic may unpack to.
 pub(super) const UNPACKED_BYTES_MAX: usize = 64 << 20;
@@ -56,6 +56,22 @@ pub(super) enum Waiter {
     },
     /// The flow's own start.
     Flow(oneshot::Sender<bool>),
+}
+
+/// Stores what is put on topics of the target, and waits until it is.
+pub(super) async fn store_settings(state: &mpsc::Sender<StateRequest>, settings: Vec<(String, Settings)>) {
+    let mut last = None;
+    for (target_topic, settings) in settings {
+        let entry = StateEntry::TopicSettings { target_topic, settings };
+        let (done, stored) = oneshot::channel();
+        last = Some(stored);
+        // The state task is gone only when the flow ends.
+        let _ = state.send(StateRequest::Append { entry, waiter: Waiter::Flow(done) }).await;
+    }
+    // Entries are stored in order, so the last one stands for all.
+    if let Some(stored) = last {
+        let _ = stored.await;
+    }
 }
 
 /// The task.

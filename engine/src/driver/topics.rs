@@ -1,20 +1,29 @@
 //! Topics on the target: created as the source has them, and grown.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tokio::sync::mpsc;
 use twinlog_protocol::ErrorCode;
 use twinlog_protocol::message::types::{
     CreatePartitionsRequest, CreateTopicsRequest, StrBytes, TopicName, create_partitions_request,
     create_topics_request,
 };
 
-use super::topic_configs::Configs;
+use super::state_topic::{StateRequest, store_settings};
+use super::topic_configs::{ConfigReader, Untold};
 use crate::config::FlowConfig;
 use crate::io::cluster::{ClusterClient, Target};
 use crate::io::error::CallError;
+use crate::machine::acceptance::{Acceptance, Progress, Setting};
+use crate::machine::config_sync::remembered_of;
 use crate::machine::topic_sync::MirroredTopic;
+use crate::policy::{ReplicationFactor, SourceConfigs};
 
 const CREATE_TIMEOUT_MS: i32 = 30_000;
-/// Attempts to create a topic, each without one more config that the target does not take.
-const CONFIG_ATTEMPTS_MAX: usize = 20;
+/// Topics, and partitions of all of them, that are created by one request; a topic with more has one of its own. Managed
+/// clusters limit both (`controller_mutation_rate`).
+const CREATED_AT_ONCE: usize = 25;
+const PARTITIONS_AT_ONCE: i64 = 500;
 
 /// Why a topic could not be prepared, in words.
 #[derive(Debug, Clone)]
@@ -53,15 +62,53 @@ impl From<CallError> for Failure {
     }
 }
 
-/// Creates the mirrors of topics; gives those that could not be.
+/// Settings that the target would not take, by target topic.
+pub(super) type Refused = BTreeSet<(String, Setting)>;
+
+/// How the preparation of topics ended.
+#[derive(Debug, Default)]
+pub(super) struct Prepared {
+    /// Source topics that could not be prepared.
+    pub(super) failures: Vec<(String, Failure)>,
+    /// What was refused, also before.
+    pub(super) refused: Refused,
+}
+
+impl Prepared {
+    fn fail<'a>(&mut self, topics: impl IntoIterator<Item = &'a MirroredTopic>, why: &Failure) {
+        self.failures.extend(topics.into_iter().map(|topic| (topic.source_topic.clone(), why.clone())));
+    }
+}
+
+/// A topic on its way into the target.
+struct Draft {
+    topic: MirroredTopic,
+    acceptance: Acceptance,
+}
+
+/// How topics are created.
+struct Creation<'a> {
+    flow: &'a str,
+    target: &'a ClusterClient,
+    replicas: i16,
+    factor: &'a ReplicationFactor,
+    brokers: usize,
+}
+
+/// What a target said of each topic.
+type Answers = HashMap<String, Result<(), (ErrorCode, String)>>;
+
+/// Creates the mirrors of topics, and stores before what is set on them. What was `refused` before is not tried again.
 pub(super) async fn create(
-    target: &ClusterClient,
+    reader: &ConfigReader,
     config: &FlowConfig,
+    state: &mpsc::Sender<StateRequest>,
     topics: &[MirroredTopic],
-    configs: &Configs,
-) -> Vec<(String, Failure)> {
-    let brokers = target.metadata().brokers.len();
-    let replicas = match config.replication_factor.decide(brokers) {
+    refused: Refused,
+) -> Prepared {
+    let mut prepared = Prepared { refused, ..Prepared::default() };
+    let (factor, brokers) = (&config.replication_factor, reader.target.metadata().brokers.len());
+    let replicas = match factor.decide(brokers) {
         Ok(decision) => {
             if let (Some(warning), false) = (decision.warning, topics.is_empty()) {
                 tracing::warn!(flow = config.name, "{warning}");
@@ -69,95 +116,213 @@ pub(super) async fn create(
             decision.replicas
         }
         Err(error) => {
-            let why = Failure::Lasting(error.to_string());
-            return topics.iter().map(|topic| (topic.source_topic.clone(), why.clone())).collect();
+            prepared.fail(topics, &Failure::Lasting(error.to_string()));
+            return prepared;
         }
     };
-    let mut failures: Vec<(String, Failure)> = Vec::new();
-    for topic in topics {
-        let result = match failures.last() {
-            Some((_, why)) if why.concerns_all() => Err(why.clone()),
-            _ => create_mirror(target, config, topic, configs, replicas).await,
-        };
-        failures.extend(result.err().map(|why| (topic.source_topic.clone(), why)));
-    }
-    failures
-}
-
-async fn create_mirror(
-    target: &ClusterClient,
-    config: &FlowConfig,
-    topic: &MirroredTopic,
-    configs: &Configs,
-    replicas: i16,
-) -> Result<(), Failure> {
-    let MirroredTopic { source_topic, target_topic, partitions } = topic;
-    let known = configs.get(source_topic).ok_or_else(|| {
-        Failure::Lasting(
-            "the source does not tell the topic's configs (right DESCRIBE_CONFIGS missing?)".to_owned(),
-        )
-    })?;
-    create_one(target, target_topic, *partitions, replicas, known.clone()).await?;
-    tracing::info!(flow = config.name, topic = source_topic, target_topic, partitions, "topic created");
-    Ok(())
-}
-
-/// Creates a topic. A config that the target does not take is left out, with a warning, rather than the topic.
-pub(super) async fn create_one(
-    target: &ClusterClient,
-    name: &str,
-    partitions: i32,
-    replicas: i16,
-    mut configs: Vec<(String, String)>,
-) -> Result<(), Failure> {
-    for _ in 0..CONFIG_ATTEMPTS_MAX {
-        let entries = configs.iter().map(|(key, value)| {
-            create_topics_request::CreatableTopicConfig::default()
-                .with_name(StrBytes::from_string(key.clone()))
-                .with_value(Some(StrBytes::from_string(value.clone())))
-        });
-        let topic = create_topics_request::CreatableTopic::default()
-            .with_name(TopicName(StrBytes::from_string(name.to_owned())))
-            .with_num_partitions(partitions)
-            .with_replication_factor(replicas)
-            .with_configs(entries.collect());
-        let request =
-            CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(CREATE_TIMEOUT_MS);
-        let answer = target.call(Target::Controller, &request).await?;
-        let Some(result) = answer.topics.first() else {
-            return Err(Failure::Lasting("the answer leaves the topic out".to_owned()));
-        };
-        let message = result.error_message.as_deref().unwrap_or_default();
-        match ErrorCode::check(result.error_code) {
-            Ok(()) | Err(ErrorCode::TopicAlreadyExists) => return Ok(()),
-            Err(ErrorCode::InvalidConfig) if leave_out(name, &mut configs, message) => {}
-            Err(code) => {
-                let reason = format!("creating {name} is refused with {code}: {message}");
-                return Err(Failure::refused(code, reason));
+    let creation = Creation { flow: &config.name, target: &reader.target, replicas, factor, brokers };
+    let mut left = topics;
+    while !left.is_empty() {
+        let (now, later) = left.split_at(fitting(left));
+        left = later;
+        match prepared.failures.last().map(|(_, why)| why.clone()) {
+            Some(why) if why.concerns_all() => prepared.fail(now, &why),
+            _ => {
+                let drafts = drafts(reader, state, now, &mut prepared).await;
+                creation.carry_out(drafts, &mut prepared).await;
             }
         }
     }
-    Err(Failure::Lasting(format!("creating {name} is refused: the target takes too few of its configs")))
+    prepared
 }
 
-/// Leaves out the config that the target's refusal names, if it names one.
-fn leave_out(topic: &str, configs: &mut Vec<(String, String)>, message: &str) -> bool {
-    let named = configs.iter().position(|(key, _)| {
-        message.match_indices(key.as_str()).any(|(at, _)| {
-            let after = message[at + key.len()..].chars().next();
-            // `segment.ms` is not named by `segment.ms.max`.
-            !after.is_some_and(|next| next == '.' || next.is_ascii_alphanumeric())
-        })
-    });
-    let Some(place) = named else { return false };
-    let (key, value) = configs.remove(place);
-    tracing::warn!(
-        topic,
-        key,
-        value,
-        "the target does not take this topic config, created without it: {message}"
-    );
-    true
+/// How many of these topics one request may create.
+fn fitting(topics: &[MirroredTopic]) -> usize {
+    let mut partitions = 0;
+    let fits = |topic: &&MirroredTopic| {
+        partitions += i64::from(topic.partitions);
+        partitions <= PARTITIONS_AT_ONCE
+    };
+    topics.iter().take(CREATED_AT_ONCE).take_while(fits).count().max(1)
+}
+
+/// What these topics are to be created with, stored.
+async fn drafts(
+    reader: &ConfigReader,
+    state: &mpsc::Sender<StateRequest>,
+    topics: &[MirroredTopic],
+    prepared: &mut Prepared,
+) -> Vec<Draft> {
+    let mut told = match reader.read(Target::Any, topics.iter().map(|topic| topic.source_topic.clone())).await
+    {
+        Ok(told) => told,
+        Err(error) => {
+            prepared.fail(topics, &error.into());
+            return Vec::new();
+        }
+    };
+    let (mut drafts, mut remembered) = (Vec::new(), Vec::new());
+    for topic in topics {
+        let configs = match told.remove(&topic.source_topic).map_or_else(|| Err(left_out()), told_configs) {
+            Ok(configs) => configs,
+            Err(why) => {
+                prepared.fail([topic], &why);
+                continue;
+            }
+        };
+        let settings = configs.into_iter().map(|(name, value)| Setting { name, value: Some(value) });
+        let is_new =
+            |setting: &Setting| !prepared.refused.contains(&(topic.target_topic.clone(), setting.clone()));
+        let settings: Vec<Setting> = settings.filter(is_new).collect();
+        if !settings.is_empty() {
+            remembered.push((topic.target_topic.clone(), remembered_of(&settings)));
+        }
+        drafts.push(Draft { topic: topic.clone(), acceptance: Acceptance::new(settings, true) });
+    }
+    store_settings(state, remembered).await;
+    drafts
+}
+
+fn left_out() -> Failure {
+    Failure::Lasting("the answer leaves the topic out".to_owned())
+}
+
+/// The configs to create a mirror with. Without the right to read them it gets the target's defaults, which was told.
+fn told_configs(told: Result<SourceConfigs, Untold>) -> Result<BTreeMap<String, String>, Failure> {
+    match told {
+        Ok(configs) => Ok(configs.copied),
+        Err(Untold::NoRight) => Ok(BTreeMap::new()),
+        Err(Untold::Undecided(reason)) => Err(Failure::Lasting(reason)),
+        Err(Untold::Refused(code, message)) => {
+            let reason = format!("the source does not tell the topic's configs: {code}: {message}");
+            Err(Failure::refused(code, reason))
+        }
+    }
+}
+
+impl Creation<'_> {
+    /// Creates topics. A config that the target does not take is left out, with a warning, rather than the topic.
+    async fn carry_out(&self, drafts: Vec<Draft>, prepared: &mut Prepared) {
+        let mut left = drafts;
+        while let Some(first) = left.first() {
+            let dry_run = first.acceptance.is_dry_run();
+            let (now, later): (Vec<Draft>, Vec<Draft>) =
+                left.into_iter().partition(|draft| draft.acceptance.is_dry_run() == dry_run);
+            left = later;
+            let mut answers = match self.ask(&now, dry_run).await {
+                Ok(answers) => answers,
+                Err(error) => {
+                    prepared.fail(now.iter().chain(&left).map(|draft| &draft.topic), &error.into());
+                    return;
+                }
+            };
+            for mut draft in now {
+                let answer = answers.remove(&draft.topic.target_topic);
+                match self.settle(&mut draft, answer, prepared) {
+                    Ok(Progress::Again) => left.push(draft),
+                    Ok(Progress::Accepted | Progress::Refused) => {}
+                    Err(why) => prepared.fail([&draft.topic], &why),
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, drafts: &[Draft], dry_run: bool) -> Result<Answers, CallError> {
+        let topics = drafts.iter().map(|draft| {
+            let entries = draft.acceptance.asked().iter().cloned().map(|Setting { name, value }| {
+                create_topics_request::CreatableTopicConfig::default()
+                    .with_name(StrBytes::from_string(name))
+                    .with_value(value.map(StrBytes::from_string))
+            });
+            create_topics_request::CreatableTopic::default()
+                .with_name(TopicName(StrBytes::from_string(draft.topic.target_topic.clone())))
+                .with_num_partitions(draft.topic.partitions)
+                .with_replication_factor(self.replicas)
+                .with_configs(entries.collect())
+        });
+        let request = CreateTopicsRequest::default()
+            .with_topics(topics.collect())
+            .with_timeout_ms(CREATE_TIMEOUT_MS)
+            .with_validate_only(dry_run);
+        let answer = self.target.call(Target::Controller, &request).await?;
+        let results = answer.topics.into_iter().map(|result| {
+            let message = result.error_message.as_deref().unwrap_or_default().to_owned();
+            (result.name.to_string(), ErrorCode::check(result.error_code).map_err(|code| (code, message)))
+        });
+        Ok(results.collect())
+    }
+
+    fn settle(
+        &self,
+        draft: &mut Draft,
+        answer: Option<Result<(), (ErrorCode, String)>>,
+        prepared: &mut Prepared,
+    ) -> Result<Progress, Failure> {
+        let MirroredTopic { source_topic, target_topic, partitions } = &draft.topic;
+        let progress = match answer.ok_or_else(left_out)? {
+            // Somebody else was faster.
+            Err((ErrorCode::TopicAlreadyExists, _)) => Progress::Accepted,
+            Err((code, message)) if !may_be_about_configs(code) => {
+                return Err(self.refused(code, target_topic, &message));
+            }
+            Err((code, message)) => match draft.acceptance.handle_answer(Err(&message)) {
+                Progress::Refused => return Err(self.refused(code, target_topic, &message)),
+                progress => progress,
+            },
+            Ok(()) => draft.acceptance.handle_answer(Ok(())),
+        };
+        while let Some((setting, message)) = draft.acceptance.poll_left_out() {
+            let (key, value) = (&setting.name, setting.value.as_deref().unwrap_or_default());
+            tracing::warn!(
+                flow = self.flow,
+                topic = target_topic,
+                key,
+                value,
+                "the target does not take this topic config, the topic is created without it: {message}"
+            );
+            prepared.refused.insert((target_topic.clone(), setting));
+        }
+        if progress == Progress::Accepted {
+            tracing::info!(flow = self.flow, topic = source_topic, target_topic, partitions, "topic created");
+        }
+        Ok(progress)
+    }
+
+    fn refused(&self, code: ErrorCode, topic: &str, message: &str) -> Failure {
+        let mut reason = format!("creating {topic} is refused with {code}: {message}");
+        if code == ErrorCode::InvalidReplicationFactor {
+            let (key, brokers) = (&self.factor.key, self.brokers);
+            reason += &format!("; `{key}` gives {} replicas, brokers known: {brokers}", self.replicas);
+        }
+        Failure::refused(code, reason)
+    }
+}
+
+/// Whether a topic that is refused so may be taken without one of its configs.
+fn may_be_about_configs(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::InvalidConfig | ErrorCode::PolicyViolation | ErrorCode::InvalidRequest)
+}
+
+/// Creates one topic of our own.
+///
+/// # Errors
+/// [`Failure`]: the target refuses, or does not answer.
+pub(super) async fn create_own(
+    target: &ClusterClient,
+    config: &FlowConfig,
+    (topic, factor, replicas): (&str, &ReplicationFactor, i16),
+    configs: &[(&str, &str)],
+) -> Result<(), Failure> {
+    let setting =
+        |(name, value): &(&str, &str)| Setting { name: (*name).to_owned(), value: Some((*value).to_owned()) };
+    let topic =
+        MirroredTopic { source_topic: topic.to_owned(), target_topic: topic.to_owned(), partitions: 1 };
+    let acceptance = Acceptance::new(configs.iter().map(setting).collect(), true);
+    let brokers = target.metadata().brokers.len();
+    let creation = Creation { flow: &config.name, target, replicas, factor, brokers };
+    let mut prepared = Prepared::default();
+    creation.carry_out(vec![Draft { topic, acceptance }], &mut prepared).await;
+    prepared.failures.pop().map_or(Ok(()), |(_, why)| Err(why))
 }
 
 /// Adds the partitions that a mirror lacks.
@@ -173,9 +338,7 @@ pub(super) async fn grow(target: &ClusterClient, topic: &MirroredTopic) -> Resul
     let request =
         CreatePartitionsRequest::default().with_topics(vec![wanted]).with_timeout_ms(CREATE_TIMEOUT_MS);
     let answer = target.call(Target::Controller, &request).await?;
-    let Some(result) = answer.results.first() else {
-        return Err(Failure::Lasting("the answer leaves the topic out".to_owned()));
-    };
+    let result = answer.results.first().ok_or_else(left_out)?;
     match ErrorCode::check(result.error_code) {
         // Somebody else was faster.
         Ok(()) | Err(ErrorCode::InvalidPartitions) => Ok(()),
@@ -192,10 +355,6 @@ pub(super) async fn grow(target: &ClusterClient, topic: &MirroredTopic) -> Resul
 mod tests {
     use super::*;
 
-    fn configs() -> Vec<(String, String)> {
-        ["segment.ms", "segment.bytes", "segment"].map(|key| (key.to_owned(), "1".to_owned())).into()
-    }
-
     #[test]
     fn only_a_lost_answer_keeps_other_topics_waiting() {
         let refused = |code| Failure::refused(code, String::new());
@@ -207,18 +366,35 @@ mod tests {
     }
 
     #[test]
-    fn the_named_config_is_left_out_and_no_other() {
-        let mut left = configs();
-        assert!(leave_out("t", &mut left, "Unknown topic config name: segment.bytes"));
-        assert_eq!(left.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["segment.ms", "segment"]);
-        assert!(leave_out("t", &mut left, "Invalid value 1 for configuration segment: too small"));
-        assert_eq!(left.len(), 1);
+    fn a_used_up_quota_passes() {
+        assert!(matches!(
+            Failure::refused(ErrorCode::ThrottlingQuotaExceeded, String::new()),
+            Failure::Passing(_)
+        ));
     }
 
     #[test]
-    fn a_refusal_that_names_none_of_ours_is_final() {
-        let mut left = configs();
-        assert!(!leave_out("t", &mut left, "Unknown topic config name: segment.bytes.max"));
-        assert_eq!(left, configs());
+    fn a_request_creates_25_topics_and_500_partitions_at_most() {
+        let topics = |partitions: &[i32]| -> Vec<MirroredTopic> {
+            let topic = |partitions: &i32| MirroredTopic {
+                source_topic: "a".into(),
+                target_topic: "west.a".into(),
+                partitions: *partitions,
+            };
+            partitions.iter().map(topic).collect()
+        };
+        assert_eq!(fitting(&topics(&[1; 40])), 25);
+        assert_eq!(fitting(&topics(&[200, 200, 100, 1])), 3);
+        assert_eq!(fitting(&topics(&[200, 301, 1])), 1);
+        assert_eq!(fitting(&topics(&[100_000, 1])), 1, "a large one goes alone");
+        assert_eq!(fitting(&topics(&[i32::MAX; 3])), 1);
+    }
+
+    #[test]
+    fn without_the_right_to_read_configs_topics_get_the_target_s_defaults() {
+        assert_eq!(told_configs(Err(Untold::NoRight)).unwrap(), BTreeMap::new());
+        let gone = Untold::Refused(ErrorCode::UnknownTopicOrPartition, String::new());
+        assert!(matches!(told_configs(Err(gone)), Err(Failure::Passing(_))));
+        assert!(matches!(told_configs(Err(Untold::Undecided(String::new()))), Err(Failure::Lasting(_))));
     }
 }

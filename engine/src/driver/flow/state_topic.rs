@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use crate::config::FlowConfig;
 use crate::driver::topic_configs::{CLEANUP_POLICY, cleanup_policies};
-use crate::driver::topics::{Failure, create_one};
+use crate::driver::topics::{Failure, create_own};
 use crate::error::Error;
 use crate::io::cluster::ClusterClient;
 use crate::state::STATE_TOPIC;
@@ -41,8 +41,8 @@ pub(super) async fn ensure(target: &ClusterClient, config: &FlowConfig) -> Resul
             .offset_storage_replication_factor
             .decide(metadata.brokers.len())
             .map_err(|error| Error::Refused(error.to_string()))?;
-        let configs = vec![(CLEANUP_POLICY.to_owned(), "compact".to_owned())];
-        match create_one(target, STATE_TOPIC, 1, decision.replicas, configs).await {
+        let topic = (STATE_TOPIC, &config.offset_storage_replication_factor, decision.replicas);
+        match create_own(target, config, topic, &[(CLEANUP_POLICY, "compact")]).await {
             Ok(()) => {
                 if let Some(warning) = decision.warning {
                     tracing::warn!(flow = config.name, "{warning}");
