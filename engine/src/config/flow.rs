@@ -17,6 +17,9 @@ use crate::policy::{
 /// Seconds between two listings of the source's topics where nobody wrote it.
 const REFRESH_TOPICS_SECONDS: u64 = 600;
 
+/// New topics and partitions are seen no later than this, however long the interval in the file.
+const REFRESH_TOPICS_SECONDS_MAX: u64 = 30;
+
 /// Replicas of a mirrored topic where nobody wrote it.
 const REPLICATION_FACTOR: i16 = 2;
 
@@ -55,8 +58,8 @@ pub struct FlowConfig {
     pub replication_factor: ReplicationFactor,
     /// Of the state topic: `offset.storage.replication.factor`.
     pub offset_storage_replication_factor: ReplicationFactor,
-    /// Time between two listings of the source's topics: `refresh.topics.interval.seconds`; none when
-    /// `refresh.topics.enabled` is false, so that only the topics found at start are mirrored.
+    /// Time between two listings of the source's topics: `refresh.topics.interval.seconds`, but never more than 30 s; none
+    /// when `refresh.topics.enabled` is false, so that only the topics found at start are mirrored.
     pub refresh_topics_interval: Option<Duration>,
     /// `offsets.mode`.
     pub offsets_mode: OffsetsMode,
@@ -208,7 +211,8 @@ fn factor(resolver: &mut Resolver<'_>, key: &str, entry: Option<&Entry>, default
 fn refresh_interval(resolver: &mut Resolver<'_>) -> Option<Duration> {
     let enabled = resolver.boolean("refresh.topics.enabled", true).value;
     let interval = resolver.seconds("refresh.topics.interval.seconds", REFRESH_TOPICS_SECONDS);
-    interval.filter(|_| enabled)
+    let longest = Duration::from_secs(REFRESH_TOPICS_SECONDS_MAX);
+    interval.filter(|_| enabled).map(|interval| interval.min(longest))
 }
 
 fn offsets_mode(resolver: &mut Resolver<'_>) -> OffsetsMode {
