@@ -20,6 +20,9 @@ const REFRESH_TOPICS_SECONDS: u64 = 600;
 /// New topics and partitions are seen no later than this, however long the interval in the file.
 const REFRESH_TOPICS_SECONDS_MAX: u64 = 30;
 
+/// Seconds between two comparisons of topic configs where nobody wrote it.
+const SYNC_TOPIC_CONFIGS_SECONDS: u64 = 600;
+
 /// Replicas of a mirrored topic where nobody wrote it.
 const REPLICATION_FACTOR: i16 = 2;
 
@@ -52,7 +55,7 @@ pub struct FlowConfig {
     /// Which topics are mirrored and what they are called: `topics`, `topics.exclude`, `replication.policy.*`,
     /// `heartbeats.replication.enabled`.
     pub selection: TopicSelection,
-    /// Which configs a topic is created with: `config.properties.exclude`, `use.defaults.from`.
+    /// Which configs a mirror gets: `config.properties.exclude`, `use.defaults.from`.
     pub topic_configs: TopicConfigFilter,
     /// Of mirrored topics: `replication.factor`.
     pub replication_factor: ReplicationFactor,
@@ -61,6 +64,9 @@ pub struct FlowConfig {
     /// Time between two listings of the source's topics: `refresh.topics.interval.seconds`, but never more than 30 s; none
     /// when `refresh.topics.enabled` is false, so that only the topics found at start are mirrored.
     pub refresh_topics_interval: Option<Duration>,
+    /// Time between two comparisons of topic configs: `sync.topic.configs.interval.seconds`; none when
+    /// `sync.topic.configs.enabled` is false, so that a mirror keeps the configs that it was created with.
+    pub sync_topic_configs_interval: Option<Duration>,
     /// `offsets.mode`.
     pub offsets_mode: OffsetsMode,
     /// `loops.allow`: what looks like a loop is told and run, where somebody can see to it that it is none.
@@ -80,6 +86,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     let replication_factor = replication_factor(resolver);
     let offset_storage_replication_factor = offset_storage_replication_factor(resolver);
     let refresh_topics_interval = refresh_interval(resolver);
+    let sync_topic_configs_interval = sync_topic_configs_interval(resolver);
     let offsets_mode = offsets_mode(resolver);
     let loops_allowed = resolver.boolean("loops.allow", false).value;
     let start_position = start_position::read(resolver);
@@ -97,6 +104,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
         replication_factor,
         offset_storage_replication_factor,
         refresh_topics_interval,
+        sync_topic_configs_interval,
         offsets_mode,
         loops_allowed,
         start_position,
@@ -213,6 +221,12 @@ fn refresh_interval(resolver: &mut Resolver<'_>) -> Option<Duration> {
     let interval = resolver.seconds("refresh.topics.interval.seconds", REFRESH_TOPICS_SECONDS);
     let longest = Duration::from_secs(REFRESH_TOPICS_SECONDS_MAX);
     interval.filter(|_| enabled).map(|interval| interval.min(longest))
+}
+
+fn sync_topic_configs_interval(resolver: &mut Resolver<'_>) -> Option<Duration> {
+    let enabled = resolver.boolean("sync.topic.configs.enabled", true).value;
+    let interval = resolver.seconds("sync.topic.configs.interval.seconds", SYNC_TOPIC_CONFIGS_SECONDS);
+    interval.filter(|_| enabled)
 }
 
 fn offsets_mode(resolver: &mut Resolver<'_>) -> OffsetsMode {

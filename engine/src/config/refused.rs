@@ -49,12 +49,6 @@ const RULES: &[Rule] = &[
     (Scope::Connector, "sync.group.offsets.rewind", Passes::False, "syncing group offsets is not built yet"),
     (Scope::Connector, "sync.topic.acls.enabled", Passes::False, "syncing ACLs is not built yet"),
     (Scope::Connector, "sync.topic.acls.remove", Passes::False, "syncing ACLs is not built yet"),
-    (
-        Scope::Connector,
-        "sync.topic.configs.enabled",
-        Passes::False,
-        "syncing topic configs while running is not built yet (they are copied when a topic is created)",
-    ),
     (Scope::Connector, "topic.filter.class", Passes::Class(MIRROR, "DefaultTopicFilter"), OWN_CLASS),
     (Scope::Connector, "group.filter.class", Passes::Class(MIRROR, "DefaultGroupFilter"), OWN_CLASS),
     (
@@ -154,7 +148,6 @@ pub(super) fn not_yet(resolver: &Resolver<'_>) -> Vec<&'static str> {
         ("emit.heartbeats.enabled", "heartbeats"),
         ("emit.offset-syncs.enabled", "offset syncs"),
         ("emit.checkpoints.enabled", "checkpoints of consumer groups"),
-        ("sync.topic.configs.enabled", "changes of topic configs after creation"),
         ("sync.topic.acls.enabled", "ACLs of topics"),
     ]
     .into_iter()

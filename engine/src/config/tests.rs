@@ -52,10 +52,11 @@ fn the_least_file_gives_the_defaults_of_4_3_1() {
     assert_eq!((flow.replication_factor.value, flow.replication_factor.line), (2, None));
     assert_eq!(flow.offset_storage_replication_factor.value, 3);
     assert_eq!(flow.refresh_topics_interval, Some(Duration::from_secs(30)));
+    assert_eq!(flow.sync_topic_configs_interval, Some(Duration::from_secs(600)));
     assert_eq!(flow.offsets_mode, OffsetsMode::Auto);
     let config = config("");
     assert!(config.warnings().is_empty(), "{:?}", config.warnings());
-    assert_eq!(config.not_yet().len(), 5);
+    assert_eq!(config.not_yet().len(), 4);
 }
 
 #[test]
@@ -190,6 +191,17 @@ fn refreshing_can_be_paced_and_switched_off() {
 }
 
 #[test]
+fn syncing_of_topic_configs_can_be_paced_and_switched_off() {
+    let read = |text: &str| flow(text).sync_topic_configs_interval;
+    assert_eq!(read("sync.topic.configs.interval.seconds = 7200"), Some(Duration::from_secs(7200)));
+    assert_eq!(read("west->east.sync.topic.configs.interval.seconds = 1"), Some(Duration::from_secs(1)));
+    assert_eq!(read("sync.topic.configs.interval.seconds = -1"), None);
+    assert_eq!(read("sync.topic.configs.enabled = false\nsync.topic.configs.interval.seconds = 5"), None);
+    refused("sync.topic.configs.interval.seconds = 0");
+    refused("sync.topic.configs.enabled = on");
+}
+
+#[test]
 fn factors_are_whole_numbers_from_1_or_minus_1() {
     assert_eq!(flow("replication.factor = -1").replication_factor.value, -1);
     for bad in ["0", "-2", "two", "99999", "1 # replica", ""] {
@@ -207,7 +219,6 @@ fn what_is_asked_for_expressly_and_not_built_is_refused() {
         "emit.checkpoints.enabled = true",
         "emit.offset-syncs.enabled = true",
         "sync.topic.acls.enabled = true",
-        "sync.topic.configs.enabled = true",
         "west.security.protocol = SASL_SSL",
         "security.protocol = ssl",
         "west->east.security.protocol = SSL",
@@ -262,6 +273,7 @@ fn what_happens_anyway_may_be_written() {
         "emit.heartbeats.enabled = false",
         "emit.checkpoints.enabled = false",
         "sync.topic.acls.enabled = False",
+        "sync.topic.configs.enabled = true",
         "sync.topic.configs.enabled = false",
         "security.protocol = plaintext",
         "west.security.protocol = PLAINTEXT",
@@ -322,10 +334,7 @@ fn a_switch_of_the_flow_overrules_one_that_would_be_refused() {
 #[test]
 fn what_is_switched_off_is_not_named_as_missing() {
     let config = config("emit.heartbeats.enabled=false\nwest->east.sync.topic.acls.enabled=false\n");
-    assert_eq!(
-        config.not_yet(),
-        ["offset syncs", "checkpoints of consumer groups", "changes of topic configs after creation"]
-    );
+    assert_eq!(config.not_yet(), ["offset syncs", "checkpoints of consumer groups"]);
 }
 
 #[test]
@@ -381,7 +390,7 @@ fn every_enabled_flow_is_read_with_its_own_keys() {
     let read: Vec<(&str, &[String])> =
         config.flows().iter().map(|flow| (flow.name.as_str(), flow.selection.filter().include())).collect();
     assert_eq!(read, [("west->east", &["a".to_owned()][..]), ("east->west", &["pay".to_owned()])]);
-    assert_eq!(config.not_yet().len(), 5, "told once for all flows");
+    assert_eq!(config.not_yet().len(), 4, "told once for all flows");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod mirrors;
 mod state_topic;
 mod told;
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,10 +18,11 @@ use self::connect::{Connected, check_clusters, connect};
 use self::mirrors::SourceState;
 use self::told::Told;
 use super::ask::Place;
+use super::config_sync::{ConfigSyncParts, ConfigSyncTask, MirroredTopics};
 use super::shard::{KnownTopics, NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
 use super::topic_configs::{self, ConfigReader};
-use super::topics::{self, Failure, Prepared, Refused};
+use super::topics::{self, Failure, Prepared};
 use crate::config::FlowConfig;
 use crate::error::Error;
 use crate::event::FlowEvent;
@@ -109,13 +111,37 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         filter: config.topic_configs.clone(),
         told: Arc::default(),
     };
-    let refused = Refused::new();
-    let flow = Flow { config, source, target, source_state, reader, refused, to_shard, to_state, stop };
-    // All three end together: what one of them returns first ends the flow, but for the shard, which ends when told.
+    let (mirrored, mirrored_seen) = watch::channel(MirroredTopics::default());
+    let config_sync = config.sync_topic_configs_interval.map(|interval| {
+        ConfigSyncTask::new(ConfigSyncParts {
+            reader: reader.clone(),
+            interval,
+            mirrored: mirrored_seen,
+            state: to_state.clone(),
+            seed: random.u64(..),
+        })
+    });
+    let stopped = stop.clone();
+    let flow = Flow { config, source, target, source_state, reader, mirrored, to_shard, to_state, stop };
+    // All end together: what one of them returns first ends the flow, but for the shard, which ends when told.
     tokio::select! {
         result = state.run() => result,
         result = flow.run(shard) => result,
+        // In a place of its own: it is large.
+        never = Box::pin(sync_configs(config_sync, stopped)) => match never {},
     }
+}
+
+/// Keeps topic configs level, if asked to, until the flow stops.
+async fn sync_configs(task: Option<ConfigSyncTask>, mut stop: watch::Receiver<bool>) -> Infallible {
+    if let Some(task) = task {
+        tokio::select! {
+            never = task.run() => match never {},
+            // An error means that the engine is gone.
+            _ = stop.wait_for(|stop| *stop) => {}
+        }
+    }
+    std::future::pending().await
 }
 
 /// A 64-bit FNV-1a hash: it is stored, so it must be the same everywhere and for ever.
@@ -131,8 +157,7 @@ struct Flow {
     target: ClusterClient,
     source_state: SourceState,
     reader: ConfigReader,
-    /// What the target did not take when topics were created.
-    refused: Refused,
+    mirrored: watch::Sender<MirroredTopics>,
     to_shard: mpsc::Sender<ShardInput>,
     to_state: mpsc::Sender<StateRequest>,
     stop: watch::Receiver<bool>,
@@ -230,7 +255,10 @@ impl Flow {
             let _ = self.target.refresh_metadata().await;
         }
         self.hand_over(&prepared, known, first).await;
-        self.refused = refused;
+        self.mirrored.send_modify(|mirrored| {
+            mirrored.topics = plan.ready.iter().chain(&prepared).cloned().collect();
+            mirrored.refused = refused;
+        });
         if first && !failures.iter().any(is_passing) {
             let topics = there.len() + prepared.len();
             tracing::info!(flow = self.config.name, topics, "topics that match");
@@ -279,7 +307,7 @@ impl Flow {
 
     async fn prepare(&self, plan: &TopicPlan, known: &mut KnownTopics) -> Prepared {
         self.announce(&plan.create, known).await;
-        let refused = self.refused.clone();
+        let refused = self.mirrored.borrow().refused.clone();
         let mut prepared =
             topics::create(&self.reader, &self.config, &self.to_state, &plan.create, refused).await;
         let undecided = plan.undecided.iter();

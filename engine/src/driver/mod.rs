@@ -1,6 +1,7 @@
 //! Drivers: they feed the machines and carry out their commands. Each owns its state; bounded channels join them.
 
 mod ask;
+mod config_sync;
 mod fetcher;
 pub(crate) mod flow;
 mod lanes;

@@ -1,5 +1,6 @@
 //! The task that owns the state topic of one flow: it carries out what [`StateLog`] decides.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -38,6 +39,8 @@ pub(super) enum StateRequest {
     Append { entry: StateEntry, waiter: Waiter },
     /// Read to the present end.
     Refresh { waiter: Waiter },
+    /// What is stored of the settings on these topics of the target, in their order.
+    AskSettings { target_topics: Vec<String>, answer: oneshot::Sender<Vec<Settings>> },
     /// Write under this producer id.
     ProducerId(i64),
     /// Answered when everything asked before is stored.
@@ -82,6 +85,8 @@ pub(super) struct StateTopic {
     source_cluster_id: String,
     requests: mpsc::Receiver<StateRequest>,
     shard: mpsc::Sender<ShardInput>,
+    /// What twinlog put on topics of the target, by topic.
+    settings: HashMap<String, Settings>,
     waiters: Vec<(JobId, Waiter)>,
     flushes: Vec<oneshot::Sender<()>>,
     next_job: JobId,
@@ -106,6 +111,7 @@ impl StateTopic {
             source_cluster_id,
             requests,
             shard,
+            settings: HashMap::new(),
             waiters,
             flushes,
             next_job: 0,
@@ -157,6 +163,11 @@ impl StateTopic {
                 self.log.refresh(id);
                 self.waiters.push((id, waiter));
             }
+            StateRequest::AskSettings { target_topics, answer } => {
+                let stored = |topic: &String| self.settings.get(topic).cloned().unwrap_or_default();
+                // The asker is gone only when the flow ends.
+                let _ = answer.send(target_topics.iter().map(stored).collect());
+            }
             StateRequest::ProducerId(producer_id) => {
                 self.log.handle_producer_id(clock::boot_time(), producer_id);
             }
@@ -168,9 +179,18 @@ impl StateTopic {
     /// Entries first, then the jobs that they finish.
     async fn hand_out(&mut self) {
         while let Some((_, stored)) = self.log.poll_entry() {
-            if stored.source_cluster_id == self.source_cluster_id {
+            if stored.source_cluster_id != self.source_cluster_id {
+                continue;
+            }
+            match stored.entry {
+                StateEntry::TopicSettings { target_topic, settings } if settings.is_empty() => {
+                    self.settings.remove(&target_topic);
+                }
+                StateEntry::TopicSettings { target_topic, settings } => {
+                    self.settings.insert(target_topic, settings);
+                }
                 // The shard is gone only when the flow ends.
-                let _ = self.shard.send(ShardInput::State(stored.entry)).await;
+                entry => drop(self.shard.send(ShardInput::State(entry)).await),
             }
         }
         while let Some((id, won)) = self.log.poll_done() {

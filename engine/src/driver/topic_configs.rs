@@ -1,6 +1,6 @@
 //! What brokers tell of the configs of topics, and of their own.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::policy::{ConfigSource, SourceConfigs, TopicConfigEntry, TopicConfigFi
 
 /// What becomes of old records of a topic.
 pub(super) const CLEANUP_POLICY: &str = "cleanup.policy";
-/// Topics whose configs are asked for in one request.
-const TOPICS_AT_ONCE: usize = 100;
+/// Topics whose configs are asked for or changed in one request.
+pub(super) const TOPICS_AT_ONCE: usize = 100;
 /// The types of resources that have configs (`ConfigResource.Type`).
-const TOPIC_RESOURCE: i8 = 2;
+pub(super) const TOPIC_RESOURCE: i8 = 2;
 const BROKER_RESOURCE: i8 = 4;
 /// Whether a broker has tiered storage (KIP-405).
 const TIERED_STORAGE: &str = "remote.log.storage.system.enable";
@@ -163,6 +163,26 @@ pub(super) async fn cleanup_policies(
         Some((result.resource_name.to_string(), policy.to_string()))
     });
     Ok(policies.collect())
+}
+
+/// The settings of the target's topics themselves, as far as they are asked for; or the error of a topic.
+///
+/// # Errors
+/// [`CallError`] when the target does not answer.
+pub(super) async fn mirror_settings(
+    target: &ClusterClient,
+    asked: Target,
+    topics: impl Iterator<Item = (String, BTreeSet<String>)>,
+) -> Result<HashMap<String, Result<BTreeMap<String, String>, ErrorCode>>, CallError> {
+    let keys = |names: BTreeSet<String>| names.into_iter().map(StrBytes::from_string).collect();
+    let topics = topics.map(|(topic, names)| (topic, Some(keys(names))));
+    let results = describe(target, asked, topics).await?;
+    let settings = |result: &DescribeConfigsResult| {
+        ErrorCode::check(result.error_code)?;
+        let all = entries(result).into_iter().filter(|entry| entry.source == ConfigSource::DynamicTopic);
+        Ok(all.filter_map(|entry| Some((entry.name.to_owned(), entry.value?.to_owned()))).collect())
+    };
+    Ok(results.iter().map(|result| (result.resource_name.to_string(), settings(result))).collect())
 }
 
 fn entries(result: &DescribeConfigsResult) -> Vec<TopicConfigEntry<'_>> {

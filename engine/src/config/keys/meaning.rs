@@ -54,6 +54,11 @@ const HONOURED: Notes = &[
     ("replication.policy.internal.topic.separator.enabled", "`false`: MM2's own topics are named with `.`"),
     ("replication.policy.separator", "between alias and topic; may be empty"),
     ("source.cluster.alias", "the alias in names; may be empty"),
+    ("sync.topic.configs.enabled", "`false`: mirrors keep the configs that they were created with"),
+    (
+        "sync.topic.configs.interval.seconds",
+        "how often configs are compared; only differences are sent, and only what twinlog set is taken away",
+    ),
     ("target.cluster.alias", "the alias in names; may be empty"),
     ("topics", "names or regular expressions that match a whole name; an empty list matches nothing"),
     ("topics.blacklist", "the old name of `topics.exclude`"),
@@ -82,7 +87,6 @@ const LATER: Notes = &[
     ("refresh.groups.interval.seconds", GROUPS),
     ("sync.group.offsets.interval.seconds", GROUPS),
     ("sync.topic.acls.interval.seconds", "syncing ACLs is not built yet"),
-    ("sync.topic.configs.interval.seconds", "configs are copied when a topic is created"),
 ];
 
 const CHECKPOINTS: &str = "checkpoints are not built yet";
