@@ -24,10 +24,12 @@ import org.apache.kafka.clients.admin.*;
 import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.*;
+import org.apache.kafka.common.acl.*;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.quota.*;
+import org.apache.kafka.common.resource.*;
 import org.apache.kafka.common.serialization.*;
 
 public final class Judge {
@@ -66,6 +68,8 @@ public final class Judge {
             case "grow_topic" -> admin(c).createPartitions(
                 Map.of(c.get("topic").asText(), NewPartitions.increaseTo(c.get("partitions").asInt()))).all().get();
             case "configs" -> Cluster.configs(admin(c), c.get("topic").asText(), answer);
+            case "alter_configs" -> Cluster.alterConfigs(admin(c), c);
+            case "deny" -> Cluster.deny(admin(c), c.get("topic").asText(), c.get("operation").asText());
             case "describe" -> Cluster.describe(admin(c), c.get("topic").asText(), answer);
             case "offsets" -> Cluster.offsets(admin(c), c.get("topic").asText(), answer);
             case "move_leaders" -> Cluster.moveLeaders(admin(c), strings(c.get("topics")), answer);
@@ -188,6 +192,28 @@ public final class Judge {
             admin.describeConfigs(List.of(resource)).all().get().get(resource).entries().stream()
                 .filter(e -> e.source() == ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG)
                 .forEach(e -> all.put(e.name(), e.value()));
+        }
+
+        /** Sets and removes settings of a topic itself. */
+        static void alterConfigs(Admin admin, JsonNode c) throws Exception {
+            List<AlterConfigOp> changes = new ArrayList<>();
+            c.get("set").fields().forEachRemaining(e -> changes.add(
+                new AlterConfigOp(new ConfigEntry(e.getKey(), e.getValue().asText()), AlterConfigOp.OpType.SET)));
+            for (String name : strings(c.get("remove"))) {
+                changes.add(new AlterConfigOp(new ConfigEntry(name, ""), AlterConfigOp.OpType.DELETE));
+            }
+            ConfigResource topic = new ConfigResource(ConfigResource.Type.TOPIC, c.get("topic").asText());
+            admin.incrementalAlterConfigs(Map.of(topic, changes)).all().get();
+        }
+
+        /** From now on everybody may do everything with the topic but one operation. */
+        static void deny(Admin admin, String topic, String operation) throws Exception {
+            ResourcePattern pattern = new ResourcePattern(ResourceType.TOPIC, topic, PatternType.LITERAL);
+            admin.createAcls(List.of(
+                new AclBinding(pattern, new AccessControlEntry(
+                    "User:*", "*", AclOperation.ALL, AclPermissionType.ALLOW)),
+                new AclBinding(pattern, new AccessControlEntry(
+                    "User:*", "*", AclOperation.valueOf(operation), AclPermissionType.DENY)))).all().get();
         }
 
         static void describe(Admin admin, String topic, ObjectNode answer) throws Exception {

@@ -2,7 +2,7 @@
 //! cuts, and otherwise passes every byte as it is. Brokers advertise its addresses, so it rewrites nothing.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     net::TcpListener as StdListener,
     sync::{
         Arc, Mutex, PoisonError,
@@ -55,6 +55,8 @@ struct Faults {
     /// Produce requests that wait at present.
     held: AtomicU64,
     hold_produce: watch::Sender<bool>,
+    /// How many requests went by, by API key.
+    requests: Mutex<BTreeMap<i16, u64>>,
     /// Counts the cuts: a connection ends when it changes.
     cut: watch::Sender<u64>,
     lies: Lies,
@@ -73,6 +75,7 @@ impl Proxy {
             dropped: AtomicU64::new(0),
             held: AtomicU64::new(0),
             hold_produce: watch::Sender::new(false),
+            requests: Mutex::default(),
             cut: watch::Sender::new(0),
             lies: Lies::default(),
         });
@@ -120,6 +123,13 @@ impl Proxy {
     #[must_use]
     pub fn held_requests(&self) -> u64 {
         self.faults.held.load(Ordering::Relaxed)
+    }
+
+    /// How many requests of an API went by.
+    #[must_use]
+    pub fn requests(&self, api_key: i16) -> u64 {
+        let requests = self.faults.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.get(&api_key).copied().unwrap_or(0)
     }
 
     /// The lies that it tells.
@@ -180,6 +190,7 @@ async fn requests(
     loop {
         let length = from.read_u32().await?;
         let api_key = from.read_i16().await?;
+        *faults.requests.lock().unwrap_or_else(PoisonError::into_inner).entry(api_key).or_default() += 1;
         pause(faults).await;
         if api_key == PRODUCE && *faults.hold_produce.borrow() {
             faults.held.fetch_add(1, Ordering::Relaxed);
@@ -307,6 +318,7 @@ mod tests {
             assert!(ask(&mut client, METADATA, b"metadata").is_some());
             assert_eq!(ask(&mut client, 0, &payload).is_some(), answered);
         }
+        assert_eq!((proxy.requests(0), proxy.requests(3), proxy.requests(1)), (3, 1, 0));
         assert_eq!(proxy.dropped_answers(), 1);
         assert!(ask(&mut client, METADATA, b"closed").is_none(), "the connection went with the answer");
         let mut client = TcpStream::connect(&listen).unwrap();

@@ -152,6 +152,34 @@ impl Judge {
         Ok(answer.configs)
     }
 
+    /// Sets configs of a topic itself, and removes others.
+    ///
+    /// # Errors
+    /// What the cluster answered.
+    pub fn alter_configs(
+        &mut self,
+        cluster: &Cluster,
+        topic: &str,
+        set: &[(&str, &str)],
+        remove: &[&str],
+    ) -> Result<()> {
+        let set: BTreeMap<&str, &str> = set.iter().copied().collect();
+        let bootstrap = cluster.bootstrap();
+        self.order(&json!({
+            "do": "alter_configs", "bootstrap": bootstrap, "topic": topic, "set": set, "remove": remove,
+        }))
+    }
+
+    /// From now on everybody may do everything with the topic but `operation`, such as `DESCRIBE_CONFIGS`; on clusters with
+    /// an authorizer.
+    ///
+    /// # Errors
+    /// What the cluster answered.
+    pub fn deny(&mut self, cluster: &Cluster, topic: &str, operation: &str) -> Result<()> {
+        let bootstrap = cluster.bootstrap();
+        self.order(&json!({"do": "deny", "bootstrap": bootstrap, "topic": topic, "operation": operation}))
+    }
+
     /// Leader and replicas of each partition of a topic.
     ///
     /// # Errors

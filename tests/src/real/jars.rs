@@ -22,6 +22,22 @@ pub fn class_path(version: Version) -> Result<String> {
     Ok(format!("{}/*", fetch(version)?.display()))
 }
 
+/// [`class_path`] with the policy that `tests/java/ManagedPolicy.java` makes of a broker's refusals.
+///
+/// # Errors
+/// As [`class_path`]; what the compiler said when it failed.
+pub fn class_path_of_managed(version: Version) -> Result<String> {
+    let jars = class_path(version)?;
+    let folder = places::scratch().join(format!("managed-policy-{version}"));
+    let mut compiler = Command::new("javac");
+    compiler.args(["-nowarn", "-cp", &jars, "-d"]).arg(&folder);
+    compiler.arg(places::repository().join("tests/java/ManagedPolicy.java")).stdin(Stdio::null());
+    let Ok(run) = compiler.output() else { bail!("javac does not start: {INSTALL}") };
+    let said = [run.stdout, run.stderr].concat();
+    ensure!(run.status.success(), "javac of ManagedPolicy.java:\n{}", String::from_utf8_lossy(&said));
+    Ok(format!("{}:{jars}", folder.display()))
+}
+
 /// The command `java` with the options that suit short-lived test processes.
 #[must_use]
 pub fn java(heap_mb: u32) -> Command {

@@ -36,13 +36,16 @@ pub struct ClusterSpec {
     pub proxied: bool,
     /// Whether the brokers run with the JVM options and threads of Kafka's own scripts, or save start-up time.
     pub measured: bool,
+    /// Whether the brokers keep a topic config to themselves, as managed clusters do (`tests/java/ManagedPolicy.java`).
+    pub managed: bool,
 }
 
 impl ClusterSpec {
     /// One broker, which is its own controller.
     #[must_use]
     pub fn single(version: Version) -> Self {
-        Self { version, brokers: 1, heap_mb: 256, overrides: Vec::new(), proxied: false, measured: false }
+        let overrides = Vec::new();
+        Self { version, brokers: 1, heap_mb: 256, overrides, proxied: false, measured: false, managed: false }
     }
 
     /// One broker as Kafka's own scripts start it (1 GB of heap, default threads), for what is measured.
@@ -66,6 +69,15 @@ impl ClusterSpec {
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.overrides.push((key.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Lets the brokers refuse a topic config without naming it.
+    #[must_use]
+    pub fn managed(self) -> Self {
+        let policy = "ManagedPolicy";
+        Self { managed: true, ..self }
+            .with("create.topic.policy.class.name", policy)
+            .with("alter.config.policy.class.name", policy)
     }
 
     /// Puts a proxy before each broker.
@@ -291,8 +303,9 @@ impl Cluster {
     }
 
     fn launch(&mut self, id: u16) -> Result<()> {
-        let ClusterSpec { version, heap_mb, measured, .. } = self.spec;
-        let class_path = jars::class_path(version)?;
+        let ClusterSpec { version, heap_mb, measured, managed, .. } = self.spec;
+        let class_path =
+            if managed { jars::class_path_of_managed(version)? } else { jars::class_path(version)? };
         let node = self.node(id)?;
         let mut java = if measured { jars::java_as_kafka_runs_it(heap_mb) } else { jars::java(heap_mb) };
         java.arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=info")
