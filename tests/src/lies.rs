@@ -26,7 +26,7 @@ const HEADER: usize = 5;
 const THROTTLE_TIME: usize = 4;
 
 /// Every kind that twinlog asks for. ApiVersions alone has a header without tags (KIP-511).
-pub const ANSWERS: [Answer; 11] = [
+pub const ANSWERS: [Answer; 12] = [
     answer(0, "Produce", HEADER),
     answer(1, "Fetch", HEADER + THROTTLE_TIME + 2 + 4),
     answer(2, "ListOffsets", HEADER + THROTTLE_TIME),
@@ -36,6 +36,7 @@ pub const ANSWERS: [Answer; 11] = [
     answer(23, "OffsetForLeaderEpoch", HEADER + THROTTLE_TIME),
     answer(32, "DescribeConfigs", HEADER + THROTTLE_TIME),
     answer(37, "CreatePartitions", HEADER + THROTTLE_TIME),
+    answer(44, "IncrementalAlterConfigs", HEADER + THROTTLE_TIME),
     answer(61, "DescribeProducers", HEADER + THROTTLE_TIME),
     answer(18, "ApiVersions", 4 + 2),
 ];

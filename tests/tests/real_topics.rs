@@ -3,7 +3,7 @@
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, held, parity, run, start, topics};
+use twinlog_tests::scenario::{Scale, Scenario, configs, held, parity, run, start, topics};
 
 fn check(scenario: &Scenario) -> Result<()> {
     run(scenario, &Scale::small()).map(drop)
@@ -62,4 +62,44 @@ fn kinds_of_batches_that_hold_their_partition_alone() -> Result<()> {
 #[test]
 fn what_mirror_maker_2_makes_twinlog_makes() -> Result<()> {
     check(&parity::beside_mm2())
+}
+
+#[test]
+fn configs_follow_the_source_while_running() -> Result<()> {
+    check(&configs::followed_while_running())
+}
+
+#[test]
+fn configs_dropped_or_excluded_or_not_synced() -> Result<()> {
+    check(&configs::dropped_between_runs())
+}
+
+#[test]
+fn configs_with_defaults_from_the_source() -> Result<()> {
+    check(&configs::defaults_from_source())
+}
+
+#[test]
+fn configs_that_a_newer_target_does_not_know() -> Result<()> {
+    check(&configs::refused_by_a_newer_target())
+}
+
+#[test]
+fn configs_that_a_managed_target_refuses_without_naming_them() -> Result<()> {
+    check(&configs::refused_without_a_name())
+}
+
+#[test]
+fn rights_to_topic_configs_missing() -> Result<()> {
+    check(&configs::rights_missing())
+}
+
+#[test]
+fn a_quota_for_making_topics() -> Result<()> {
+    check(&configs::quota_used_up())
+}
+
+#[test]
+fn a_replication_factor_that_the_target_cannot_give() -> Result<()> {
+    check(&configs::factor_too_large())
 }

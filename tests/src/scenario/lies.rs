@@ -18,13 +18,14 @@ use crate::{
 /// What twinlog asks the source for.
 const OF_SOURCE: [&str; 5] = ["ApiVersions", "DescribeConfigs", "Fetch", "ListOffsets", "Metadata"];
 /// What twinlog asks the target for.
-const OF_TARGET: [&str; 11] = [
+const OF_TARGET: [&str; 12] = [
     "ApiVersions",
     "CreatePartitions",
     "CreateTopics",
     "DescribeConfigs",
     "DescribeProducers",
     "Fetch",
+    "IncrementalAlterConfigs",
     "InitProducerId",
     "ListOffsets",
     "Metadata",
@@ -32,7 +33,8 @@ const OF_TARGET: [&str; 11] = [
     "Produce",
 ];
 /// Asked for so seldom that each answer must count.
-const SELDOM: [&str; 4] = ["CreatePartitions", "CreateTopics", "DescribeConfigs", "InitProducerId"];
+const SELDOM: [&str; 5] =
+    ["CreatePartitions", "CreateTopics", "DescribeConfigs", "IncrementalAlterConfigs", "InitProducerId"];
 
 /// What any broker may answer.
 const OF_ANY_BROKER: [&str; 4] = ["ApiVersions", "DescribeConfigs", "InitProducerId", "Metadata"];
@@ -59,7 +61,7 @@ pub fn every_kind_of_answer() -> Scenario {
         let mut random = scale.random();
         plan(lab.source.proxy()?, &OF_SOURCE, scale.lies_per_kind(), &mut random);
         plan(lab.target.proxy()?, &OF_TARGET, scale.lies_per_kind(), &mut random);
-        let flow = lab.flow("lies\\..*");
+        let flow = lab.flow("lies\\..*").with("sync.topic.configs.interval.seconds", "1");
         let mut twinlog = lab.twinlog(&flow, &[])?;
         let limit = TOLD_WITHIN * u32::try_from(scale.lies_per_kind())?;
         let mut topics =
@@ -107,7 +109,7 @@ fn kinds(names: &[&str]) -> impl Iterator<Item = &'static Answer> {
     ANSWERS.iter().filter(|answer| names.contains(&answer.name))
 }
 
-/// New topics and new partitions make twinlog ask for everything again; gives the topics.
+/// New topics, new partitions and new configs make twinlog ask for everything again; gives the topics.
 fn make_topics_until_all_is_told(
     lab: &mut Lab,
     end: Deadline,
@@ -123,6 +125,7 @@ fn make_topics_until_all_is_told(
         each_time()?;
         if let Some(last) = topics.last() {
             lab.judge.grow_topic(&lab.source, last, 2)?;
+            lab.judge.alter_configs(&lab.source, last, &[("retention.ms", "86400001")], &[])?;
             lab.judge.write(&lab.source, &WriteRecords { first_id: 20, ..WriteRecords::new(last, 2, 20) })?;
         }
         let topic = format!("lies.new-{}", topics.len());

@@ -1,5 +1,6 @@
 //! Scenarios on real clusters: the same functions for `cargo test` (small) and the `full` program (the figures).
 
+pub mod configs;
 pub mod copy;
 pub mod flows;
 pub mod held;
