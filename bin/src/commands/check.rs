@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use twinlog_engine::config::{EffectiveOption, FlowOptions, Inspection, Origin, Warning};
+use twinlog_engine::config::{EffectiveOption, FlowOptions, Inspection, Origin, Warning, printable};
 
 use crate::{
     args::{CheckArgs, OutputFormat},
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
 fn text(file: &str, inspection: &Inspection, faults: &[String]) -> String {
     let mut report = String::new();
     for flow in inspection.options() {
-        let _ = writeln!(report, "flow {}", flow.flow);
+        let _ = writeln!(report, "flow {}", printable(&flow.flow));
         flow.options.iter().for_each(|option| line(&mut report, option));
         for client in flow.clients.iter().filter(|client| !client.options.is_empty()) {
             let _ = writeln!(report, "  {}", client.client);
@@ -66,11 +66,12 @@ fn line(report: &mut String, option: &EffectiveOption) {
     let place = match origin {
         None => "default".to_owned(),
         Some(Origin { key, line }) if key == name => format!("line {line}"),
-        Some(Origin { key, line }) => format!("line {line}: {key}"),
+        Some(Origin { key, line }) => format!("line {line}: {}", printable(key)),
     };
     let note = without_effect.map(|note| format!("; no effect: {note}")).unwrap_or_default();
     // Blanks at an end would not be seen.
     let quote = if value.trim() != value || value.is_empty() { "\"" } else { "" };
+    let name = printable(name);
     let _ = writeln!(report, "    {name} = {quote}{value}{quote}   ({place}{note})");
 }
 

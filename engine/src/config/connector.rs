@@ -43,14 +43,20 @@ pub(super) fn check(settings: &Properties) -> Vec<Fault> {
         let fault = Fault::missing("connector.class", "missing, so it is not known what to run");
         return vec![fault.remedy(format!("write {classes}"))];
     };
+    let mut faults = Vec::new();
+    if settings.find("source.cluster.alias").is_none() {
+        let fault = Fault::missing("source.cluster.alias", "missing, and a connector must have it");
+        faults.push(fault.remedy("write the source's alias; it may be empty"));
+    }
     let class = entry.value.trim();
     let (sentence, remedy) = match class.strip_prefix(PACKAGE).unwrap_or(class) {
-        "MirrorSourceConnector" => return Vec::new(),
+        "MirrorSourceConnector" => return faults,
         "MirrorCheckpointConnector" => ("positions of groups are not built yet", "leave it out".to_owned()),
         "MirrorHeartbeatConnector" => ("heartbeats are not built yet", "leave it out".to_owned()),
         _ => ("this class cannot be run here", format!("write {classes}")),
     };
-    vec![Fault::of(entry, sentence).remedy(remedy)]
+    faults.push(Fault::of(entry, sentence).remedy(remedy));
+    faults
 }
 
 /// The members of a JSON object in the order written, repeated ones included.
@@ -130,6 +136,7 @@ fn as_text(value: &RawValue) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Inspection, Surroundings};
     use super::*;
 
     fn faults(text: &str) -> Vec<String> {
@@ -173,6 +180,17 @@ mod tests {
         let found = faults("{\"topics\": [\"a\"],\n\"x\": {}}");
         assert_eq!(found.len(), 2);
         assert!(found[0].starts_with("line 1: `topics`: not a text, number or truth value"), "{found:?}");
+    }
+
+    #[test]
+    fn a_connector_without_its_source_s_alias_is_refused_and_the_target_is_called_target() {
+        let body = r#"{"connector.class": "MirrorSourceConnector", "source.cluster.bootstrap.servers": "a:1",
+            "target.cluster.bootstrap.servers": "b:1"}"#;
+        let inspection = Inspection::of_connector(body.as_bytes(), Surroundings::process());
+        let errors = inspection.result().unwrap_err();
+        assert_eq!(errors.faults().len(), 1, "{errors}");
+        assert!(errors.to_string().starts_with("`source.cluster.alias`: missing"), "{errors}");
+        assert_eq!(inspection.options()[0].flow, "(source cluster's id)->target");
     }
 
     #[test]

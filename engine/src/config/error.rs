@@ -16,7 +16,7 @@ pub struct Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: `{}`", self.line, self.key)
+        write!(f, "line {}: `{}`", self.line, secret::printable(&self.key))
     }
 }
 
@@ -42,7 +42,12 @@ impl Fault {
     }
 
     /// A fault of a key that was written, with its value.
-    pub(crate) fn of(entry: &super::properties::Entry, reason: impl Into<String>) -> Self {
+    pub(crate) fn of(entry: &super::properties::Entry, reason: impl AsRef<str>) -> Self {
+        Self::of_reference(entry, entry.without_secrets(reason.as_ref()))
+    }
+
+    /// A fault of a key whose reason quotes nothing of its value but a reference to a config provider.
+    pub(crate) fn of_reference(entry: &super::properties::Entry, reason: impl Into<String>) -> Self {
         Self {
             key: Some(entry.key.clone()),
             line: Some(entry.line),
@@ -62,9 +67,10 @@ impl Fault {
         self
     }
 
-    /// Shows a value for which there is no key to judge it by.
-    pub(crate) fn value(mut self, value: &str) -> Self {
-        self.value = Some(secret::shown("", value));
+    /// Shows a part of a line that could not be read, unless the line smells of a secret.
+    pub(crate) fn value(mut self, line: &str, value: &str) -> Self {
+        self.value =
+            Some(if secret::is_hidden(line, line) { secret::shown(line, value) } else { value.to_owned() });
         self
     }
 
@@ -79,17 +85,14 @@ impl fmt::Display for Fault {
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;
         }
-        match (&self.key, &self.value) {
-            (Some(key), Some(value)) => write!(f, "`{key} = {value}`: ")?,
-            (Some(key), None) => write!(f, "`{key}`: ")?,
-            (None, Some(value)) => write!(f, "`{value}`: ")?,
-            (None, None) => {}
-        }
-        f.write_str(&self.reason)?;
-        if !self.remedy.is_empty() {
-            write!(f, "; {}", self.remedy)?;
-        }
-        Ok(())
+        let about = match (&self.key, &self.value) {
+            (Some(key), Some(value)) => format!("`{key} = {value}`: "),
+            (Some(key), None) => format!("`{key}`: "),
+            (None, Some(value)) => format!("`{value}`: "),
+            (None, None) => String::new(),
+        };
+        let remedy = if self.remedy.is_empty() { String::new() } else { format!("; {}", self.remedy) };
+        f.write_str(&secret::printable(&format!("{about}{}{remedy}", self.reason)))
     }
 }
 

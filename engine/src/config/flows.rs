@@ -18,13 +18,13 @@ pub(super) struct FlowNames {
 impl FlowNames {
     /// The clusters of a connector: its aliases, and where one is empty, what the cluster will be named by.
     pub(super) fn of_connector(settings: &Properties) -> Self {
-        let of = |side: Side, nameless: &str| {
-            let alias = settings.find(side.alias_key()).map_or("", |entry| entry.value.trim());
+        let of = |side: Side, unwritten: &str, nameless: &str| {
+            let alias = settings.find(side.alias_key()).map_or(unwritten, |entry| entry.value.trim());
             if alias.is_empty() { nameless.to_owned() } else { alias.to_owned() }
         };
         Self {
-            source: of(Side::Source, "(source cluster's id)"),
-            target: of(Side::Target, "(target cluster's id)"),
+            source: of(Side::Source, "", "(source cluster's id)"),
+            target: of(Side::Target, "target", "(target cluster's id)"),
         }
     }
 

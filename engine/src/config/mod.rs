@@ -40,7 +40,7 @@ pub use notices::Warning;
 pub use options::{ClientOptions, EffectiveOption, FlowOptions};
 pub use properties::{Entry, Properties};
 pub use providers::Surroundings;
-pub use secret::{Value, is_secret_key};
+pub use secret::{Value, is_secret_key, printable};
 pub use start_position::StartPosition;
 
 /// A whole configuration: what `twinlog run` is given.

@@ -2,10 +2,17 @@
 //!
 //! A key that nobody reads gets a warning of its own, with the name or the place that was probably meant.
 
+use std::collections::HashMap;
+
 use super::error::Origin;
-use super::flows::{pair_key, pairs};
 use super::keys::{Level, Meaning, Reading, Use, nearest, read_at};
 use super::properties::{Entry, Properties};
+use super::secret::printable;
+
+/// Lines that are named of a key written many times.
+const REPEATS_TOLD_MAX: usize = 10;
+/// Unknown keys for which the one that was meant is looked for; a file with more is not one of MM2.
+const SUGGESTIONS_MAX: usize = 200;
 
 /// Something in the configuration that an operator should see, though it can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,17 +24,17 @@ pub struct Warning {
 }
 
 impl Warning {
-    pub(super) fn of(entry: &Entry, text: impl Into<String>) -> Self {
+    pub(super) fn of(entry: &Entry, text: impl AsRef<str>) -> Self {
         let origin = Origin { key: entry.key.clone(), line: entry.line };
-        Self { origin: Some(origin), text: text.into() }
+        Self { origin: Some(origin), text: entry.without_secrets(text.as_ref()) }
     }
 }
 
 impl std::fmt::Display for Warning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.origin {
-            Some(origin) => write!(f, "{origin}: {}", self.text),
-            None => f.write_str(&self.text),
+            Some(origin) => write!(f, "{origin}: {}", printable(&self.text)),
+            None => f.write_str(&printable(&self.text)),
         }
     }
 }
@@ -38,6 +45,7 @@ pub(super) struct Notices {
     pub(super) warnings: Vec<Warning>,
     pub(super) not_needed: Vec<Origin>,
     pub(super) later: Vec<Origin>,
+    unknown: usize,
 }
 
 /// Looks at every key of a properties file once.
@@ -67,14 +75,18 @@ impl Notices {
             Reading::Dropped(where_else) => {
                 self.warnings.push(Warning::of(entry, format!("has no effect here: {where_else}")));
             }
-            Reading::Unknown => self.warnings.push(Warning::of(entry, unknown(&entry.key, level, name))),
+            Reading::Unknown => {
+                self.unknown += 1;
+                let text = unknown(&entry.key, level, name, self.unknown <= SUGGESTIONS_MAX);
+                self.warnings.push(Warning::of(entry, text));
+            }
         }
     }
 }
 
-fn unknown(key: &str, level: Level, name: &str) -> String {
+fn unknown(key: &str, level: Level, name: &str, suggest: bool) -> String {
     let prefix = &key[..key.len() - name.len()];
-    match nearest(level, name) {
+    match if suggest { nearest(level, name) } else { None } {
         Some(known) => format!("read by nobody, neither MM2 nor twinlog: is `{prefix}{known}` meant?"),
         None if level == Level::Top && key.contains("->") => {
             "read by nobody: it names a cluster that `clusters` does not list".to_owned()
@@ -87,13 +99,20 @@ fn unknown(key: &str, level: Level, name: &str) -> String {
 /// cluster is called `source`. Of two that are equally kind the one with the longer prefix.
 fn best<'k>(key: &'k str, clusters: &[String]) -> (Level, &'k str, Reading) {
     let mut best = (Level::Top, key, read_at(Level::Top, key));
-    let of_clusters = clusters.iter().map(|cluster| (Level::Cluster, format!("{cluster}.")));
-    let of_pairs = pairs(clusters).map(|(source, target)| (Level::Flow, pair_key(source, target, "")));
-    for (level, prefix) in of_clusters.chain(of_pairs) {
-        let Some(name) = key.strip_prefix(prefix.as_str()) else { continue };
+    let mut consider = |level, name: Option<&'k str>| {
+        let Some(name) = name else { return };
         let reading = read_at(level, name);
         if reading.kindness() >= best.2.kindness() {
             best = (level, name, reading);
+        }
+    };
+    // Names of clusters may hold dots and arrows, so each is tried.
+    for cluster in clusters {
+        let Some(rest) = key.strip_prefix(cluster.as_str()) else { continue };
+        consider(Level::Cluster, rest.strip_prefix('.'));
+        let Some(rest) = rest.strip_prefix("->") else { continue };
+        for target in clusters.iter().filter(|target| *target != cluster) {
+            consider(Level::Flow, rest.strip_prefix(target.as_str()).and_then(|rest| rest.strip_prefix('.')));
         }
     }
     best
@@ -101,13 +120,21 @@ fn best<'k>(key: &'k str, clusters: &[String]) -> (Level, &'k str, Reading) {
 
 /// Keys written more than once: the last one counts.
 fn repeated(properties: &Properties) -> Vec<Warning> {
+    let mut lines: HashMap<&str, Vec<usize>> = HashMap::new();
+    for entry in properties.entries() {
+        lines.entry(entry.key.as_str()).or_default().push(entry.line);
+    }
     let mut warnings = Vec::new();
     for last in properties.effective() {
-        let lines: Vec<String> =
-            properties.entries().iter().filter(|e| e.key == last.key).map(|e| e.line.to_string()).collect();
+        let lines = &lines[last.key.as_str()];
         if lines.len() > 1 {
-            let text =
-                format!("written {} times (lines {}); the last one counts", lines.len(), lines.join(", "));
+            let more = if lines.len() > REPEATS_TOLD_MAX { ", …" } else { "" };
+            let told: Vec<String> = lines.iter().take(REPEATS_TOLD_MAX).map(usize::to_string).collect();
+            let text = format!(
+                "written {} times (lines {}{more}); the last one counts",
+                lines.len(),
+                told.join(", ")
+            );
             warnings.push(Warning::of(last, text));
         }
     }

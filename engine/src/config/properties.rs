@@ -36,6 +36,15 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Entry {
+    /// A sentence about the value that does not tell what must not be shown of it.
+    pub(super) fn without_secrets(&self, sentence: &str) -> String {
+        if self.reference.is_some() || secret::is_hidden(&self.key, &self.value) {
+            secret::scrub(sentence, &self.value)
+        } else {
+            sentence.to_owned()
+        }
+    }
+
     /// What a message may show of the value: a reference to a provider as typed, masked where it is a secret.
     #[must_use]
     pub fn shown(&self) -> String {
@@ -72,7 +81,7 @@ impl Properties {
                 Err(BadEscape(found)) => faults.push(
                     Fault::new("`\\u` must be followed by four hexadecimal digits")
                         .at_line(logical.line)
-                        .value(&found)
+                        .value(&logical.text, &found)
                         .remedy("write `\\\\u` for a backslash before the letter u"),
                 ),
             }

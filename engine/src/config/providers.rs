@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
@@ -47,6 +47,10 @@ impl std::fmt::Debug for Surroundings<'_> {
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    // A pipe may never end.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
     let mut bytes = Vec::new();
     File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
@@ -166,7 +170,8 @@ fn resolve_value(
             return Err(unknown_provider(entry, reference, providers));
         };
         let found = provider.look_up(reference, surroundings);
-        resolved.push_str(&found.map_err(|(reason, remedy)| Fault::of(entry, reason).remedy(remedy))?);
+        resolved
+            .push_str(&found.map_err(|(reason, remedy)| Fault::of_reference(entry, reason).remedy(remedy))?);
         rest = after;
     }
     resolved.push_str(rest);

@@ -201,10 +201,20 @@ fn check_side(resolver: &mut Resolver<'_>, side: Side) {
     }
     let protocols = clients.iter().filter_map(|client| client.get("security.protocol"));
     let of_flow = resolver.find("security.protocol");
+    let address = resolver.find_of_cluster(side, "bootstrap.servers");
+    let is_other = |entry: &&Entry| address.is_none_or(|address| address.value.trim() != entry.value.trim());
+    let addresses: Vec<&Entry> =
+        clients.iter().filter_map(|client| client.get("bootstrap.servers")).filter(is_other).collect();
     let faults: Vec<Fault> = protocols.chain(protocol).chain(of_flow).filter_map(judge_protocol).collect();
     let admin = resolver.find_of_cluster(side, "forwarding.admin.class");
     let admin = admin.and_then(|entry| judge(entry, &ADMIN, OWN_CLASS));
     faults.into_iter().chain(admin).for_each(|fault| resolver.fault(fault));
+    for entry in addresses {
+        let reason = "one client of a cluster cannot be sent elsewhere than the others";
+        let remedy =
+            format!("write the address once, as `{}`", resolver.cluster_key(side, "bootstrap.servers"));
+        resolver.fault(Fault::of(entry, reason).remedy(remedy));
+    }
     let of_clients = clients.iter().flat_map(Settings::iter).chain(resolver.connectors().iter());
     let security = of_clients.filter(|(name, _)| is_security(name)).map(|(_, entry)| entry);
     let security: BTreeMap<usize, &Entry> = security.map(|entry| (entry.line, entry)).collect();

@@ -72,7 +72,7 @@ impl<'p> Resolver<'p> {
         self.faults.push(fault);
     }
 
-    pub(super) fn warn(&mut self, entry: &Entry, text: impl Into<String>) {
+    pub(super) fn warn(&mut self, entry: &Entry, text: impl AsRef<str>) {
         self.warnings.push(Warning::of(entry, text));
     }
 

@@ -1,10 +1,14 @@
 //! Keeps secrets out of every message: which keys hold one, and what is shown of a value.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
 
 /// Shown in place of a secret.
 const MASK: &str = "********";
+
+/// Shorter stretches of a secret may stand in a sentence by chance.
+const SCRUBBED_CHARS_MIN: usize = 4;
 
 /// Values longer than this are cut in messages, in characters.
 const SHOWN_CHARS_MAX: usize = 120;
@@ -78,11 +82,18 @@ pub fn is_secret_key(key: &str) -> bool {
     SECRET_PARTS.iter().any(|part| key.contains(part)) || SECRET_ENDS.iter().any(|end| key.ends_with(end))
 }
 
-/// What a message may show of the value of `key`: masked when either of them smells of a secret, else shortened and
-/// with control characters escaped.
-pub(super) fn shown(key: &str, value: &str) -> String {
+/// Whether a message may not show the value of `key`: either of them smells of a secret.
+pub(super) fn is_hidden(key: &str, value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
-    if !value.is_empty() && (is_secret_key(key) || SECRET_IN_VALUE.iter().any(|word| lower.contains(word))) {
+    let has_login = lower.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
+    !value.is_empty()
+        && (is_secret_key(key) || has_login || SECRET_IN_VALUE.iter().any(|word| lower.contains(word)))
+}
+
+/// What a message may show of the value of `key`: masked when it is hidden, else shortened and with control characters
+/// escaped.
+pub(super) fn shown(key: &str, value: &str) -> String {
+    if is_hidden(key, value) {
         return MASK.to_owned();
     }
     let mut text: String = value.chars().take(SHOWN_CHARS_MAX).flat_map(escape_control).collect();
@@ -90,6 +101,50 @@ pub(super) fn shown(key: &str, value: &str) -> String {
         text.push('…');
     }
     text
+}
+
+/// Takes out of a sentence whatever it quotes of a secret: each stretch of four characters or more that also stands there.
+pub(super) fn scrub(sentence: &str, secret: &str) -> String {
+    let secret: Vec<char> = secret.chars().collect();
+    let length = secret.len().min(SCRUBBED_CHARS_MIN);
+    if length == 0 {
+        return sentence.to_owned();
+    }
+    let parts: HashSet<&[char]> = secret.windows(length).collect();
+    let sentence: Vec<char> = sentence.chars().collect();
+    let mut is_secret = vec![false; sentence.len()];
+    for (at, part) in sentence.windows(length).enumerate() {
+        if parts.contains(part) {
+            is_secret[at..at + length].fill(true);
+        }
+    }
+    let mut scrubbed = String::new();
+    for (at, c) in sentence.iter().enumerate() {
+        match (is_secret[at], at > 0 && is_secret[at - 1]) {
+            (false, _) => scrubbed.push(*c),
+            (true, false) => scrubbed.push_str(MASK),
+            (true, true) => {}
+        }
+    }
+    scrubbed
+}
+
+/// Text that may go to a terminal or a line of a log: what would steer it, break the line, or turn the direction of writing
+/// is escaped.
+#[must_use]
+pub fn printable(text: &str) -> String {
+    let steers = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().fold(String::with_capacity(text.len()), |mut printed, c| {
+        if steers(c) {
+            printed.extend(c.escape_default());
+        } else {
+            printed.push(c);
+        }
+        printed
+    })
 }
 
 fn escape_control(c: char) -> impl Iterator<Item = char> {
@@ -121,6 +176,25 @@ mod tests {
     #[test]
     fn a_password_under_a_harmless_key_is_masked_too() {
         assert_eq!(shown("west.saslconfig", "PlainLoginModule required password=\"x\";"), MASK);
+    }
+
+    #[test]
+    fn what_a_sentence_quotes_of_a_secret_is_taken_out() {
+        let value = "h1:9092,a.ssl.key.password=hunter2";
+        assert_eq!(
+            scrub("\"a.ssl.key.password=hunter2\" has no port", value),
+            format!("\"{MASK}\" has no port")
+        );
+        assert_eq!(scrub("`hunt` and `pw`", "hunter2"), format!("`{MASK}` and `pw`"));
+        assert_eq!(scrub("`pw` is bad", "pw"), format!("`{MASK}` is bad"));
+        assert_eq!(scrub("is bad", ""), "is bad");
+        assert!(is_hidden("b.bootstrap.servers", "SASL_SSL://user:hunter2@h:9092"));
+        assert!(!is_hidden("b.bootstrap.servers", "SSL://h:9092"));
+    }
+
+    #[test]
+    fn nothing_that_steers_a_terminal_is_printed() {
+        assert_eq!(printable("a\u{1b}[2J\nb\u{202e}c\u{9b}é"), "a\\u{1b}[2J\\nb\\u{202e}c\\u{9b}é");
     }
 
     #[test]

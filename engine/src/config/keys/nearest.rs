@@ -5,6 +5,9 @@ use super::{Level, Role, Scope, names};
 /// How alike two names must be, from 0 to 1.
 const ALIKE_MIN: f64 = 0.8;
 
+/// Longer than any known name, in bytes.
+const NAME_BYTES_MAX: usize = 120;
+
 /// Beginnings under which other names are known.
 const PREFIXES: [&str; 7] = [
     "producer.override.",
@@ -19,6 +22,9 @@ const PREFIXES: [&str; 7] = [
 /// The known name at `level` that is most like `name`, if one is like it: of equal letters in other capitals, longer by
 /// a word (`emit.heartbeats` for `emit.heartbeats.enabled`), or a few letters off.
 pub(in crate::config) fn nearest(level: Level, name: &str) -> Option<String> {
+    if name.len() > NAME_BYTES_MAX {
+        return None;
+    }
     let (prefix, rest) = PREFIXES
         .into_iter()
         .find_map(|prefix| Some((prefix, name.strip_prefix(prefix)?)))
