@@ -6,6 +6,8 @@ use super::*;
 use crate::io::bootstrap::HostPort;
 use crate::policy::{DEFAULT_EXCLUDED_TOPICS, ReplicationPolicy, Selection};
 
+mod names;
+
 /// The least that runs.
 const BASE: &str = "clusters = west, east\nwest.bootstrap.servers = w:1\neast.bootstrap.servers = e:1\n\
                     west->east.enabled = true\n";
@@ -104,49 +106,6 @@ fn the_worker_prefers_the_top_level_to_the_target_and_reads_no_flow() {
     assert_eq!(read(&format!("east.{key}=2")), 2);
     assert_eq!(read(&format!("west.{key}=2")), 3);
     assert_eq!(read(&format!("west->east.{key}=2")), 3);
-}
-
-#[test]
-fn aliases_in_names_can_be_blanked_or_changed() {
-    let blank = flow("replication.policy.separator=\nsource.cluster.alias=\ntarget.cluster.alias=\n");
-    assert_eq!((blank.source.alias.as_str(), blank.source.name.as_str()), ("", "west"));
-    assert_eq!(blank.selection.remote_topic("orders"), "orders");
-    assert_eq!(flow("west->east.source.cluster.alias=w").selection.remote_topic("t"), "w.t");
-}
-
-#[test]
-fn a_cluster_called_source_makes_its_alias_key_one_at_top_level() {
-    let text = "clusters=source,hosted\nsource.bootstrap.servers=s:1\nhosted.bootstrap.servers=h:1\n\
-                source->hosted.enabled=true\nreplication.policy.separator=\nsource.cluster.alias=\n\
-                hosted.cluster.alias=x\n";
-    let config = MirrorConfig::from_properties(text.as_bytes()).unwrap();
-    assert_eq!(config.flows()[0].selection.remote_topic("orders"), "orders");
-    let warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
-    assert_eq!(warnings, ["line 7: `hosted.cluster.alias`: read by nobody, neither MM2 nor twinlog"]);
-}
-
-#[test]
-fn both_policies_are_known_and_others_are_refused() {
-    for class in ["org.apache.kafka.connect.mirror.IdentityReplicationPolicy", " IdentityReplicationPolicy"] {
-        let flow = flow(&format!("replication.policy.class={class}"));
-        assert_eq!(flow.selection.policy(), &ReplicationPolicy::identity("west"));
-    }
-    passes("replication.policy.class = org.apache.kafka.connect.mirror.DefaultReplicationPolicy");
-    refused("replication.policy.class = com.example.LegacyReplicationPolicy");
-    refused("replication.policy.separator = a/b");
-    // Java keeps blanks at the end of a value, and those that are escaped.
-    for blank in ["replication.policy.separator = -  ", "replication.policy.separator=\\u0020"] {
-        assert!(faults(blank)[0].contains("a blank cannot be part of a topic's name"), "{:?}", faults(blank));
-    }
-}
-
-#[test]
-fn equal_aliases_under_identity_are_refused_because_nothing_would_be_copied() {
-    let text =
-        "replication.policy.class=IdentityReplicationPolicy\nsource.cluster.alias=\ntarget.cluster.alias=";
-    let faults = faults(text);
-    assert_eq!(faults.len(), 1);
-    assert!(faults[0].contains("nothing would be copied"), "{faults:?}");
 }
 
 #[test]
@@ -401,17 +360,6 @@ fn every_enabled_flow_is_read_with_its_own_keys() {
 fn faults_of_several_flows_come_at_once_and_shared_ones_once() {
     let faults = faults("east->west.enabled=true\neast->west.topics=(\nthrottle=1\n");
     assert_eq!(faults.len(), 2, "{faults:?}");
-}
-
-#[test]
-fn aliases_must_fit_into_names_of_topics_unless_names_stay() {
-    let text =
-        "clusters=a b,c\na\\ b.bootstrap.servers=x:1\nc.bootstrap.servers=y:1\na\\ b->c.enabled=true\n";
-    let errors = MirrorConfig::from_properties(text.as_bytes()).unwrap_err();
-    assert_eq!(errors.faults().len(), 1, "{errors}");
-    assert!(errors.to_string().contains("line 1: `clusters = a b,c`: ` ` cannot be part"), "{errors}");
-    let identity = format!("{text}replication.policy.class=IdentityReplicationPolicy");
-    assert!(MirrorConfig::from_properties(identity.as_bytes()).is_ok());
 }
 
 #[test]
