@@ -297,9 +297,7 @@ fn policy(
 ) -> Option<ReplicationPolicy> {
     match kind {
         PolicyKind::Default => {
-            for (side, alias) in [(Side::Source, &source.alias), (Side::Target, &target.alias)] {
-                check_alias(resolver, side, alias);
-            }
+            check_alias(resolver, &source.alias);
             Some(ReplicationPolicy::Default(separators))
         }
         PolicyKind::Identity if source.alias == target.alias => {
@@ -316,11 +314,13 @@ fn policy(
     }
 }
 
-/// Aliases are part of the names of mirrored topics.
-fn check_alias(resolver: &mut Resolver<'_>, side: Side, alias: &str) {
+/// The source's alias is part of the names of mirrored topics.
+fn check_alias(resolver: &mut Resolver<'_>, alias: &str) {
     if let Some(bad) = not_of_a_topic_name(alias) {
         // A connector without an alias has a fault of its own.
-        if let Some(entry) = resolver.find(side.alias_key()).or(resolver.properties().find("clusters")) {
+        if let Some(entry) =
+            resolver.find(Side::Source.alias_key()).or(resolver.properties().find("clusters"))
+        {
             resolver.fault(bad_in_topic_name(entry, bad));
         }
     }

@@ -55,3 +55,12 @@ fn aliases_must_fit_into_names_of_topics_unless_names_stay() {
     let identity = format!("{text}replication.policy.class=IdentityReplicationPolicy");
     assert!(MirrorConfig::from_properties(identity.as_bytes()).is_ok());
 }
+
+/// It would be part of the names of offset syncs at the source only, which is no reason to copy nothing.
+#[test]
+fn a_target_alias_need_not_fit_into_names_of_topics() {
+    let alias = r#"east + % / ? # [ ] " < > ^"#;
+    let config = config(&format!("west->east.target.cluster.alias = {alias}\n"));
+    assert_eq!(config.flows()[0].target.alias, alias);
+    refused(&format!("west->east.source.cluster.alias = {alias}"));
+}
