@@ -8,6 +8,12 @@ use super::properties::{Entry, Properties};
 use super::resolve::{not_boolean, parse_boolean, split_list};
 use super::settings::Side;
 
+/// Far above what one process can serve: a short file must not make it take all memory.
+const CLUSTERS_MAX: usize = 1000;
+
+/// Enabled flows, for the same reason; all pairs of 32 clusters.
+const FLOWS_MAX: usize = 1000;
+
 /// An enabled flow by the names in `clusters`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FlowNames {
@@ -89,6 +95,11 @@ pub(super) fn enabled(properties: &Properties) -> Enabled {
     for (source, target) in pairs(&clusters) {
         let Some(entry) = enabling_entry(properties, source, target) else { continue };
         match parse_boolean(&entry.value) {
+            Some(true) if enabled.flows.len() == FLOWS_MAX => {
+                let reason = format!("more than {FLOWS_MAX} flows are enabled, too many for one process");
+                enabled.faults.push(Fault::of(entry, reason).remedy("split the file"));
+                break;
+            }
             Some(true) => {
                 enabled.flows.push(FlowNames { source: source.to_owned(), target: target.to_owned() });
             }
@@ -109,6 +120,11 @@ fn clusters(properties: &Properties) -> Result<Vec<String>, Fault> {
         return Err(Fault::missing("clusters", "missing, so there is nothing to copy between").remedy(remedy));
     };
     let clusters: Vec<String> = split_list(&entry.value).map(str::to_owned).collect();
+    if clusters.len() > CLUSTERS_MAX {
+        let reason =
+            format!("names {} clusters, more than the {CLUSTERS_MAX} of one process", clusters.len());
+        return Err(Fault::of(entry, reason).remedy("split the file"));
+    }
     if let Some(twice) = clusters.iter().enumerate().find(|(i, name)| clusters[..*i].contains(name)) {
         return Err(Fault::of(entry, format!("names `{}` twice", twice.1)).remedy("name each cluster once"));
     }
@@ -178,6 +194,22 @@ enabled=true"
     #[test]
     fn a_blank_at_the_end_does_not_switch_a_flow_off() {
         assert_eq!(enabled_in("clusters=a,b\na->b.enabled=true "), Ok("a->b".into()));
+    }
+
+    #[test]
+    fn a_short_file_cannot_ask_for_everything() {
+        let clusters =
+            |count: usize| (0..count).map(|number| format!("c{number}")).collect::<Vec<_>>().join(",");
+        let found = enabled_in(&format!("clusters={}\nenabled=true", clusters(32)));
+        assert_eq!(found.unwrap().split(' ').count(), 32 * 31);
+        for (count, sentence) in [
+            (33, "line 2: `enabled = true`: more than 1000 flows are enabled"),
+            (1001, "names 1001 clusters, more than the 1000 of one process"),
+        ] {
+            let faults = enabled_in(&format!("clusters={}\nenabled=true", clusters(count))).unwrap_err();
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            assert!(faults[0].contains(sentence), "{faults:?}");
+        }
     }
 
     #[test]
