@@ -112,7 +112,8 @@ impl ConfigErrors {
         // A key at top level is read by every flow, and told once.
         let mut told: Vec<Fault> = Vec::new();
         for fault in faults {
-            if !told.contains(&fault) {
+            let mut of_its_line = told.iter().rev().take_while(|told| told.line == fault.line);
+            if !of_its_line.any(|told| *told == fault) {
                 told.push(fault);
             }
         }
