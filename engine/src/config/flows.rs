@@ -192,6 +192,39 @@ enabled=true"
     }
 
     #[test]
+    fn of_six_clusters_only_the_pairs_that_are_switched_on_are_flows() {
+        let text = "clusters=a, b, c, d, e, f\nemit.heartbeats.enabled=false\na->b.enabled=true\na->c.enabled=true\n\
+                    a->d.enabled=true\na->e.enabled=false\na->f.enabled=false";
+        assert_eq!(enabled_in(text), Ok("a->b a->c a->d".into()));
+    }
+
+    /// MM2 runs a worker for each of these pairs, which writes heartbeats and copies nothing.
+    #[test]
+    fn pairs_that_only_heartbeats_would_run_for_are_no_flows() {
+        for heartbeats in [
+            "",
+            "emit.heartbeats.enabled=false\n",
+            "a->b.emit.heartbeats.enabled=false\na->c.emit.heartbeats.enabled=false\n",
+            "emit.heartbeats.enabled=false\nb->c.emit.heartbeats.enabled=true\n",
+        ] {
+            let faults = enabled_in(&format!("clusters=a, b, c\n{heartbeats}")).unwrap_err();
+            assert_eq!(faults.len(), 1, "{heartbeats}: {faults:?}");
+            assert!(faults[0].starts_with("`a->b.enabled`: no flow is enabled"), "{heartbeats}: {faults:?}");
+        }
+    }
+
+    #[test]
+    fn a_flow_is_its_two_clusters_not_its_text() {
+        let names =
+            |source: &str, target: &str| FlowNames { source: source.to_owned(), target: target.to_owned() };
+        assert_eq!(names("a", "b"), names("a", "b"));
+        assert_ne!(names("a", "b"), names("b", "a"));
+        let (one, other) = (names("a->b", "c"), names("a", "b->c"));
+        assert_eq!(one.flow(), other.flow());
+        assert_ne!(one, other);
+    }
+
+    #[test]
     fn a_blank_at_the_end_does_not_switch_a_flow_off() {
         assert_eq!(enabled_in("clusters=a,b\na->b.enabled=true "), Ok("a->b".into()));
     }

@@ -180,6 +180,31 @@ mod tests {
     }
 
     #[test]
+    fn a_reference_is_shown_as_typed_and_used_as_resolved() {
+        let text = "config.providers=env\nconfig.providers.env.class=EnvVarConfigProvider\n\
+                    us->eu.topics=pay, ${env:TOPICS}\n";
+        let surroundings = Surroundings {
+            file: &|_| Err(std::io::ErrorKind::NotFound.into()),
+            variable: &|name| (name == "TOPICS").then(|| "orders, refunds".to_owned()),
+        };
+        let inspection = Inspection::of_file(format!("{BASE}{text}").as_bytes(), surroundings);
+        let topics = find(&inspection.options()[0].options, "topics");
+        assert_eq!(topics.value, "pay, ${env:TOPICS}");
+        assert_eq!(inspection.flows[0].selection.filter().include(), ["pay", "orders", "refunds"]);
+    }
+
+    #[test]
+    fn the_clients_of_offset_syncs_follow_their_location() {
+        for (location, batch_size) in [("", "1"), ("source", "1"), ("target", "2")] {
+            let flow = options(&format!(
+                "us.producer.batch.size=1\neu.producer.batch.size=2\noffset-syncs.topic.location={location}\n"
+            ));
+            let producer = flow.clients.iter().find(|client| client.client == "producer of offset syncs");
+            assert_eq!(find(&producer.unwrap().options, "batch.size").value, batch_size, "{location}");
+        }
+    }
+
+    #[test]
     fn secrets_are_masked() {
         let flow = options("us.sasl.jaas.config=x password=\"hunter2\";\nus.ssl.key.password=hunter2\n");
         assert!(!format!("{flow:?}").contains("hunter2"));

@@ -160,6 +160,7 @@ impl<'p> Settings<'p> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::providers::{self, Surroundings};
     use super::*;
 
     fn names() -> FlowNames {
@@ -225,6 +226,114 @@ mod tests {
         assert_eq!(shown(&syncs), ["compression.type=zstd", "max.request.size=31"]);
         let reader = connector.of_client(Side::Source, Role::Consumer);
         assert_eq!(shown(&reader), ["auto.offset.reset=latest", "client.id=cluster"]);
+    }
+
+    #[test]
+    fn keys_of_connectors_pass_from_the_top_level_and_others_do_not() {
+        let properties = parse(
+            "clusters=us, eu\nus.bootstrap.servers=servers-one\neu.bootstrap.servers=servers-two\ntasks.max=100\n\
+             topics=topic-1\ngroups=group-2\nreplication.policy.separator=__\nconfig.properties.exclude=property-3\n\
+             metric.reporters=Fake\ntopic.filter.class=DefaultTopicFilter\nxxx=yyy\nus->eu.tasks.max=123\n",
+        );
+        assert_eq!(
+            shown(&Settings::of_connectors(&properties, &names())),
+            [
+                "config.properties.exclude=property-3",
+                "groups=group-2",
+                "metric.reporters=Fake",
+                "replication.policy.separator=__",
+                "source.cluster.bootstrap.servers=servers-one",
+                "target.cluster.bootstrap.servers=servers-two",
+                "tasks.max=123",
+                "topic.filter.class=DefaultTopicFilter",
+                "topics=topic-1",
+            ]
+        );
+    }
+
+    /// Each line with its references resolved: `${env:PW}` is `secret2`.
+    fn resolved(text: &str) -> Properties {
+        let providers = "config.providers=env\nconfig.providers.env.class=EnvVarConfigProvider\n";
+        let surroundings = Surroundings {
+            file: &|_| Err(std::io::ErrorKind::NotFound.into()),
+            variable: &|name| (name == "PW").then(|| "secret2".to_owned()),
+        };
+        providers::resolve(&parse(&format!("{providers}{text}")), surroundings).0
+    }
+
+    #[test]
+    fn a_client_inherits_security_with_its_secrets_and_no_other_key() {
+        let properties = resolved(
+            "ssl.truststore.password=secret1\nssl.key.password=${env:PW}\nsecurity.protocol=SSL\n\
+             us.security.protocol=PLAINTEXT\nus.producer.security.protocol=SSL\n\
+             us.bootstrap.servers=one:9092, two:9092\nmetrics.reporter=Fake\nus.metrics.reporter=Fake\n\
+             us.xxx=yyy\nxxx=zzz\n",
+        );
+        let connector = Settings::of_connectors(&properties, &names());
+        let expected = |protocol: &str| {
+            let protocol = format!("security.protocol={protocol}");
+            let servers = "bootstrap.servers=one:9092, two:9092";
+            [servers, &protocol, "ssl.key.password=secret2", "ssl.truststore.password=secret1"]
+                .map(str::to_owned)
+        };
+        assert_eq!(shown(&connector.of_client(Side::Source, Role::Admin)), expected("PLAINTEXT"));
+        assert_eq!(shown(&connector.of_client(Side::Source, Role::Producer)), expected("SSL"));
+    }
+
+    #[test]
+    fn the_worker_and_its_producer_get_storage_security_and_secrets() {
+        let properties = resolved(
+            "offset.storage.replication.factor=123\n\
+             eu.status.storage.replication.factor=456\neu.producer.client.id=client-one\n\
+             eu.security.protocol=PLAINTEXT\neu.producer.security.protocol=SASL_SSL\n\
+             ssl.truststore.password=secret1\nssl.key.password=${env:PW}\n",
+        );
+        let connector = Settings::of_connectors(&properties, &names());
+        let worker = Settings::of_worker(&properties, &names());
+        for (key, value) in [
+            ("offset.storage.replication.factor", "123"),
+            ("status.storage.replication.factor", "456"),
+            ("ssl.truststore.password", "secret1"),
+            ("ssl.key.password", "secret2"),
+        ] {
+            assert_eq!(worker.get(key).unwrap().value, value, "{key}");
+        }
+        assert_eq!(
+            shown(&connector.of_data_producer(&worker)),
+            [
+                "client.id=client-one",
+                "security.protocol=SASL_SSL",
+                "ssl.key.password=secret2",
+                "ssl.truststore.password=secret1"
+            ]
+        );
+        let consumer = connector.of_client(Side::Target, Role::Consumer);
+        assert_eq!(consumer.get("security.protocol").unwrap().value, "PLAINTEXT");
+    }
+
+    #[test]
+    fn a_prefix_of_clients_reaches_both_sides_and_one_with_a_side_only_that_side() {
+        let properties = parse(
+            "source.cluster.bootstrap.servers=s:1\nconsumer.max.poll.interval.ms=120000\n\
+             source.consumer.auto.offset.reset=latest\nconsumer.auto.offset.reset=none\nproducer.acks=1\n\
+             source.producer.acks=all\nadmin.connections.max.idle.ms=10000\ntarget.admin.retries=5\n\
+             max.poll.records=7\nsource.cluster.max.poll.records=8\n",
+        );
+        let connector = Settings::of_connector(&properties);
+        for (side, role, expected) in [
+            (
+                Side::Source,
+                Role::Consumer,
+                &["auto.offset.reset=latest", "bootstrap.servers=s:1", "max.poll.interval.ms=120000"][..],
+            ),
+            (Side::Target, Role::Consumer, &["auto.offset.reset=none", "max.poll.interval.ms=120000"]),
+            (Side::Source, Role::Producer, &["acks=all", "bootstrap.servers=s:1"]),
+            (Side::Target, Role::Producer, &["acks=1"]),
+            (Side::Source, Role::Admin, &["bootstrap.servers=s:1", "connections.max.idle.ms=10000"]),
+            (Side::Target, Role::Admin, &["connections.max.idle.ms=10000", "retries=5"]),
+        ] {
+            assert_eq!(shown(&connector.of_client(side, role)), expected, "{side:?} {role:?}");
+        }
     }
 
     #[test]

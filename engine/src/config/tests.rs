@@ -6,6 +6,7 @@ use super::*;
 use crate::io::bootstrap::HostPort;
 use crate::policy::{DEFAULT_EXCLUDED_TOPICS, ReplicationPolicy, Selection};
 
+mod connectors;
 mod names;
 
 /// The least that runs.

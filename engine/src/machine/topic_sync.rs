@@ -204,6 +204,14 @@ mod tests {
     }
 
     #[test]
+    fn a_topic_of_the_target_alone_causes_nothing_until_the_source_has_it() {
+        let target = cluster(&[("west.early", 1)]);
+        assert_eq!(plan(&cluster(&[]), &target, &selection(), &BTreeSet::new()), TopicPlan::default());
+        let plan = plan(&cluster(&[("early", 1)]), &target, &selection(), &BTreeSet::new());
+        assert_eq!((names(&plan.ready), names(&plan.create)), (vec!["west.early"], vec![]));
+    }
+
+    #[test]
     fn more_partitions_on_the_target_change_nothing() {
         let plan = plan(&cluster(&[("a", 1)]), &cluster(&[("west.a", 5)]), &selection(), &BTreeSet::new());
         assert_eq!((names(&plan.ready), plan.ready[0].partitions), (vec!["west.a"], 1));

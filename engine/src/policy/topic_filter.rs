@@ -87,6 +87,24 @@ mod tests {
     }
 
     #[test]
+    fn names_lists_and_everything_match_as_in_mm2() {
+        for (include, wanted, left_out) in [
+            (&["topic1"][..], &["topic1"][..], &["topic2", "topic11", "my-topic1"][..]),
+            (&["topic1", "topic2"], &["topic1", "topic2"], &["topic3"]),
+            (&[".*"], &["topic1", "topic2"], &[]),
+            (&[], &[], &["topic1", ""]),
+        ] {
+            let filter = TopicFilter::new(include, &[]).unwrap();
+            for name in wanted {
+                assert_eq!(filter.verdict(name), Ok(FilterVerdict::Wanted), "{include:?} {name}");
+            }
+            for name in left_out {
+                assert_eq!(filter.verdict(name), Ok(FilterVerdict::NotIncluded), "{include:?} {name}");
+            }
+        }
+    }
+
+    #[test]
     fn the_defaults_of_4_3_1_let_user_topics_that_end_in_internal_pass() {
         let filter = TopicFilter::new(DEFAULT_INCLUDED_TOPICS, DEFAULT_EXCLUDED_TOPICS).unwrap();
         for wanted in ["orders", "billing.internal", "billing-internal", "a.checkpoints.internal"] {

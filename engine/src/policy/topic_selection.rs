@@ -122,9 +122,12 @@ mod tests {
 
     #[test]
     fn heartbeats_are_a_matter_of_the_filter_once_their_replication_is_off() {
-        let policy = ReplicationPolicy::default_with(".");
-        assert_eq!(flow(policy.clone(), &[], false).select("heartbeats"), Selection::NotIncluded);
-        assert_eq!(flow(policy, &[".*"], false).select("us-west.heartbeats"), Selection::Mirrored);
+        for (include, selection) in [(&[][..], Selection::NotIncluded), (&[".*"], Selection::Mirrored)] {
+            let flow = flow(ReplicationPolicy::default_with("."), include, false);
+            for heartbeats in ["heartbeats", "us-west.heartbeats"] {
+                assert_eq!(flow.select(heartbeats), selection, "{include:?} {heartbeats}");
+            }
+        }
     }
 
     #[test]
@@ -153,11 +156,17 @@ mod tests {
     #[test]
     fn the_identity_policy_sees_cycles_of_heartbeats_only() {
         let flow = flow(ReplicationPolicy::identity("source"), &[".*"], true);
-        for mirrored in ["target.topic1", "othersource.topic1", "heartbeats", "othersource.heartbeats"] {
-            assert_eq!(flow.select(mirrored), Selection::Mirrored, "{mirrored}");
+        let mirrored =
+            ["heartbeats", "othersource.heartbeats", "topic1", "source.topic1", "othersource.topic1"];
+        for topic in mirrored {
+            assert_eq!(flow.select(topic), Selection::Mirrored, "{topic}");
         }
-        for cycle in ["target.heartbeats", "source.target.heartbeats", "target.source.heartbeats"] {
-            assert_eq!(flow.select(cycle), Selection::Cycle, "{cycle}");
+        for prefix in
+            ["target", "target.source", "source.target", "target.source.target", "source.target.source"]
+        {
+            let (topic, heartbeats) = (format!("{prefix}.topic1"), format!("{prefix}.heartbeats"));
+            assert_eq!(flow.select(&topic), Selection::Mirrored, "{topic}");
+            assert_eq!(flow.select(&heartbeats), Selection::Cycle, "{heartbeats}");
         }
         assert_eq!(flow.remote_topic("orders"), "orders");
         assert_eq!(flow.remote_topic("heartbeats"), "source.heartbeats");

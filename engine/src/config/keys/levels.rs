@@ -239,6 +239,14 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_each_of_the_three_connectors_are_read_at_top_level() {
+        for name in ["topics", "groups", "emit.heartbeats.enabled"] {
+            assert!(is_read_at_top(name), "{name}");
+        }
+        assert!(!is_read_at_top("xxx") && !is_read_at_top("offset.storage.topic"));
+    }
+
+    #[test]
     fn client_settings_are_read_where_mm2_reads_them() {
         for (level, name) in [
             (Level::Cluster, "producer.max.request.size"),

@@ -160,6 +160,13 @@ mod tests {
     }
 
     #[test]
+    fn what_connectors_write_for_their_tasks_is_no_key() {
+        for name in ["task.assigned.partitions", "task.assigned.groups", "task.index"] {
+            assert!(TABLE.values().all(|names| !names.contains_key(name)), "{name}");
+        }
+    }
+
+    #[test]
     fn types_and_defaults_are_those_of_the_classes() {
         let topics = definition(Scope::Connector, "topics").unwrap();
         assert_eq!((topics.kind, topics.default), (Kind::List, Some("[.*]")));

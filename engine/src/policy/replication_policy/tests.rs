@@ -1,5 +1,7 @@
 //! Tests: every answer beside that of MM2 4.3.1.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -48,6 +50,142 @@ fn every_answer_is_that_of_mm2_4_3_1() {
         compared += 1;
     }
     assert_eq!(compared, 216);
+}
+
+#[test]
+fn heartbeats_and_checkpoints_are_known_by_their_whole_names() {
+    let policy = ReplicationPolicy::default_with(".");
+    let listed = [
+        ("heartbeats", true, false),
+        ("source1.heartbeats", true, false),
+        ("source2.source1.heartbeats", true, false),
+        ("heartbeats!", false, false),
+        ("!heartbeats", false, false),
+        ("source1heartbeats", false, false),
+        ("source1-heartbeats", false, false),
+        ("source1.checkpoints.internal", false, true),
+        ("source2.source1.checkpoints.internal", false, true),
+        ("checkpoints.internal", false, false),
+        ("checkpoints-internal", false, false),
+        ("checkpoints.internal!", false, false),
+        ("!checkpoints.internal", false, false),
+        ("source1checkpointsinternal", false, false),
+        ("topic1", false, false),
+    ];
+    for (topic, heartbeats, checkpoints) in listed {
+        assert_eq!(policy.is_heartbeats_topic(topic), heartbeats, "{topic}");
+        assert_eq!(policy.is_checkpoints_topic(topic), checkpoints, "{topic}");
+    }
+}
+
+/// The clusters that a topic passed, nearest first: MM2's clients count hops along it.
+fn way<'t>(policy: &'t ReplicationPolicy, mut topic: &'t str) -> Vec<&'t str> {
+    let mut way = Vec::new();
+    while let (Some(source), Some(upstream)) = (policy.topic_source(topic), policy.upstream_topic(topic)) {
+        way.push(source);
+        topic = upstream;
+    }
+    way
+}
+
+fn hops(policy: &ReplicationPolicy, topic: &str, alias: &str) -> Option<usize> {
+    way(policy, topic).iter().position(|passed| *passed == alias).map(|place| place + 1)
+}
+
+#[test]
+fn hops_are_counted_along_the_prefixes() {
+    let policy = ReplicationPolicy::default_with(".");
+    for (topic, alias, expected) in [
+        ("topic", "source", None),
+        ("source", "source", None),
+        ("sourcetopic", "source", None),
+        ("source1.topic", "source2", None),
+        ("source1.topic", "source1", Some(1)),
+        ("source2.source1.topic", "source2", Some(1)),
+        ("source2.source1.topic", "source1", Some(2)),
+        ("source3.source2.source1.topic", "source1", Some(3)),
+        ("source3.source2.source1.topic", "source4", None),
+    ] {
+        assert_eq!(hops(&policy, topic, alias), expected, "{topic} from {alias}");
+    }
+    let heartbeats = ["heartbeats", "source1.heartbeats", "source1.source2.heartbeats", "source3.heartbeats"];
+    for (alias, expected) in
+        [("source1", Some(1)), ("source2", Some(2)), ("source3", Some(1)), ("source4", None)]
+    {
+        let least = heartbeats.iter().filter_map(|topic| hops(&policy, topic, alias)).min();
+        assert_eq!(least, expected, "{alias}");
+    }
+}
+
+#[test]
+fn upstream_clusters_are_all_on_the_way_of_heartbeats() {
+    let topics = [
+        "topic1",
+        "my.topic2",
+        "heartbeats",
+        "source1.heartbeats",
+        "source1.source2.heartbeats",
+        "source3.source4.source5.heartbeats",
+    ];
+    for policy in [ReplicationPolicy::default_with("."), ReplicationPolicy::identity("source")] {
+        let heartbeats = topics.into_iter().filter(|topic| policy.is_heartbeats_topic(topic));
+        let passed: BTreeSet<&str> = heartbeats.flat_map(|topic| way(&policy, topic)).collect();
+        let expected = ["source1", "source2", "source3", "source4", "source5"];
+        assert_eq!(passed.into_iter().collect::<Vec<_>>(), expected, "{policy:?}");
+    }
+}
+
+#[test]
+fn remote_topics_have_a_source() {
+    let remote = |policy: &ReplicationPolicy, topic: &str| {
+        policy.topic_source(topic).is_some() && !policy.is_internal_topic(topic)
+    };
+    for separator in [".", "__"] {
+        let policy = ReplicationPolicy::default_with(separator);
+        for prefixes in [&[][..], &["source1"], &["source1", "source2"], &["source3", "source4", "source5"]] {
+            let topic = [prefixes, &["topic6"]].concat().join(separator);
+            assert_eq!(remote(&policy, &topic), !prefixes.is_empty(), "{topic}");
+        }
+    }
+    let identity = ReplicationPolicy::identity("source");
+    for topic in ["topic1", "topic2", "backup.heartbeats"] {
+        assert!(remote(&identity, topic), "{topic}");
+    }
+    assert!(!remote(&identity, "heartbeats"));
+}
+
+#[test]
+fn the_identity_policy_keeps_names_but_for_heartbeats() {
+    let policy = ReplicationPolicy::identity("primary");
+    assert_eq!(policy.format_remote_topic("primary", "topic1"), "topic1");
+    assert_eq!(policy.topic_source("topic1"), Some("primary"));
+    assert_eq!(policy.format_remote_topic("backup", "heartbeats"), "backup.heartbeats");
+    assert_eq!(policy.topic_source("backup.heartbeats"), Some("backup"));
+}
+
+/// Before 4.3.1 every name that ends in `.internal` or `-internal` was one.
+#[test]
+fn internal_topics_are_those_of_brokers_and_of_mm2_alone() {
+    let policy = ReplicationPolicy::default_with(".");
+    for internal in ["__consumer_offsets", ".hiddentopic", "mm2-offsets.CLUSTER.internal"] {
+        assert!(policy.is_internal_topic(internal), "{internal}");
+    }
+    for topic in ["mm2-offsets-CLUSTER-internal", "mm2-offsets_CLUSTER_internal", "billing.internal"] {
+        assert!(!policy.is_internal_topic(topic), "{topic}");
+    }
+}
+
+#[test]
+fn the_separator_is_part_of_mm2s_own_names_unless_that_is_switched_off() {
+    for (internal_enabled, syncs, checkpoints) in [
+        (true, "mm2-offset-syncs__CLUSTER__internal", "CLUSTER__checkpoints__internal"),
+        (false, "mm2-offset-syncs.CLUSTER.internal", "CLUSTER.checkpoints.internal"),
+    ] {
+        let policy = policy_of("default", "__", internal_enabled);
+        assert_eq!(policy.offset_syncs_topic("CLUSTER"), syncs);
+        assert_eq!(policy.checkpoints_topic("CLUSTER"), checkpoints);
+        assert!(policy.is_heartbeats_topic("heartbeats"), "never with a separator");
+    }
 }
 
 /// Java's `split` written out: all parts, then the empty ones at the end dropped.

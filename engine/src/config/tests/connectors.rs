@@ -1,0 +1,97 @@
+//! Tests: what the keys of MM2's connectors come to, and which of their values are refused.
+
+use super::*;
+
+/// Faults of a connector's own configuration, as it is posted to Connect; `more` stands on line 2.
+fn faults_of_connector(more: &str) -> Vec<String> {
+    let body = format!(
+        r#"{{"connector.class": "MirrorSourceConnector", "source.cluster.alias": "a", "target.cluster.alias": "b",
+        {more}, "source.cluster.bootstrap.servers": "a:1", "target.cluster.bootstrap.servers": "b:1"}}"#
+    );
+    match Inspection::of_connector(body.as_bytes(), Surroundings::process()).result() {
+        Ok(()) => Vec::new(),
+        Err(errors) => errors.faults().iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[test]
+fn lists_of_a_flow_reach_its_filters() {
+    let flow = flow(
+        "west->east.topics = topic1, topic2\nwest->east.topics.exclude = topic3\nconfig.properties.exclude = prop2\n",
+    );
+    assert_eq!(flow.selection.filter().include(), ["topic1", "topic2"]);
+    assert_eq!(flow.selection.filter().exclude(), ["topic3"]);
+    assert_eq!(flow.topic_configs.exclude(), ["prop2"]);
+}
+
+#[test]
+fn a_security_protocol_that_is_none_is_a_fault_of_its_key() {
+    let sentence = "not a security protocol; write `PLAINTEXT`";
+    for key in ["security.protocol", "west.security.protocol", "west->east.target.admin.security.protocol"] {
+        assert_eq!(faults(&format!("{key} = abc")), [format!("line 5: `{key} = abc`: {sentence}")]);
+    }
+    for key in ["security.protocol", "target.cluster.security.protocol", "consumer.security.protocol"] {
+        let found = faults_of_connector(&format!("\"{key}\": \"abc\""));
+        assert_eq!(found, [format!("line 2: `{key} = abc`: {sentence}")]);
+    }
+}
+
+#[test]
+fn capital_letters_of_a_security_protocol_do_not_matter() {
+    passes("west.security.protocol = PlainText");
+    for protocol in ["sasl_ssl", "Sasl_Plaintext", "ssl"] {
+        let found = faults(&format!("west.security.protocol = {protocol}"));
+        assert!(found.len() == 1 && found[0].contains("TLS and SASL are not built yet"), "{found:?}");
+        let found = faults_of_connector(&format!("\"security.protocol\": \"{protocol}\""));
+        assert!(found.len() == 1 && found[0].contains("TLS and SASL are not built yet"), "{found:?}");
+    }
+}
+
+#[test]
+fn offset_syncs_lie_at_the_source_and_are_named_by_the_other_cluster() {
+    let flow = flow("offset-syncs.topic.location = source");
+    let policy = flow.selection.policy();
+    assert_eq!(policy.offset_syncs_topic(&flow.target.alias), "mm2-offset-syncs.east.internal");
+    assert_eq!(policy.offset_syncs_topic(&flow.source.alias), "mm2-offset-syncs.west.internal");
+    refused("offset-syncs.topic.location = target");
+    refused("offset-syncs.topic.location = something");
+}
+
+#[test]
+fn a_flow_that_is_switched_off_is_not_judged() {
+    let wrong = "east->west.topics = (\neast->west.emit.checkpoints.enabled = maybe\neast->west.tasks.max = x\n\
+                 east->west.sync.group.offsets.enabled = true\n";
+    passes(wrong);
+    passes(&format!("{wrong}east->west.enabled = false\n"));
+    assert_eq!(faults(&format!("{wrong}east->west.enabled = true\n")).len(), 4);
+}
+
+#[test]
+fn the_isolation_level_of_a_side_beats_that_of_all_consumers() {
+    let levels = ["", "read_committed", "read_uncommitted", "invalid"];
+    for (general, own) in levels.into_iter().flat_map(|general| levels.map(|own| (general, own))) {
+        let keys = [("consumer", general), ("source.consumer", own)];
+        let written = keys.into_iter().filter(|(_, level)| !level.is_empty());
+        let text: String = written
+            .map(|(prefix, level)| format!("west->east.{prefix}.isolation.level = {level}\n"))
+            .collect();
+        let found = faults(&text);
+        match if own.is_empty() { general } else { own } {
+            "" | "read_uncommitted" => assert_eq!(found, [""; 0], "{text}"),
+            effective => {
+                let ending = format!("isolation.level = {effective}`: reading committed records only");
+                assert!(found.len() == 1 && found[0].contains(&ending), "{text}: {found:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_fault_of_one_key_hides_no_other() {
+    passes("exactly.once.support = requested");
+    refused("exactly.once.support = garbage");
+    let found = faults("offset.lag.max = bad\nexactly.once.support = required\n");
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("line 5: `offset.lag.max = bad`: not a whole number"), "{found:?}");
+    assert!(found[1].starts_with("line 6: `exactly.once.support = required`: transactions"), "{found:?}");
+}
