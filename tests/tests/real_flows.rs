@@ -15,6 +15,11 @@ fn pair_a_source_out_of_reach_beside_a_copy() -> Result<()> {
 }
 
 #[test]
+fn pair_both_ways_under_prefixed_names() -> Result<()> {
+    check(&flows::both_ways())
+}
+
+#[test]
 fn pair_two_names_for_one_cluster() -> Result<()> {
     check(&flows::two_names_for_one_cluster())
 }

@@ -1,6 +1,6 @@
 //! Many flows in one process, or one in each of several: none waits for another one, and no topic goes round.
 
-use std::{collections::BTreeSet, io::ErrorKind, net::TcpListener, time::Duration};
+use std::{collections::BTreeSet, io::ErrorKind, net::TcpListener, slice, time::Duration};
 
 use anyhow::{Result, ensure};
 
@@ -28,6 +28,7 @@ pub fn all() -> Vec<Scenario> {
         unreachable_beside_a_copy(),
         two_names_for_one_cluster(),
         contradictory_aliases(),
+        both_ways(),
     ]
 }
 
@@ -199,7 +200,7 @@ pub fn contradictory_aliases() -> Scenario {
         let mut records = 0;
         for _ in 0..2 {
             let mut both = [lab.twinlog(&at_source, &[])?, lab.twinlog(&at_target, &[])?];
-            records = wait_for_both(lab, west, east)?;
+            records = wait_for_both(lab, &mirror("remote", west), &mirror("remote", east))?;
             sleep_ms(scale.seconds * 500); // refreshes to come
             let found = [
                 topics(&mut lab.judge, &lab.source, "aliases.")?,
@@ -222,11 +223,45 @@ pub fn contradictory_aliases() -> Scenario {
     })
 }
 
+/// A flow each way under prefixed names: what either side writes is on both, in full, and goes no further.
+#[must_use]
+pub fn both_ways() -> Scenario {
+    Scenario::shared("one process, both ways", LabSpec::newest(), |lab, scale| {
+        let (orders, later) = ("ways.orders", "ways.later");
+        for (cluster, first_id) in [(&lab.source, 0), (&lab.target, 300)] {
+            lab.judge.create_topics(cluster, &[NewTopic::new(orders, 3)])?;
+            lab.judge.write(cluster, &WriteRecords { first_id, ..WriteRecords::new(orders, 3, 300) })?;
+        }
+        let clusters = [("src", lab.source.bootstrap()), ("dst", lab.target.bootstrap())];
+        let file = FlowFile::clusters(&clusters).with("refresh.topics.interval.seconds", "1");
+        let file = file.flow("src", "dst", ".*ways\\..*").flow("dst", "src", ".*ways\\..*");
+        let mut twinlog = lab.twinlog(&file, &[])?;
+        wait_for_both(lab, &mirror("src", orders), &mirror("dst", orders))?;
+        lab.create(&[NewTopic::new(later, 3)])?;
+        // Into one of its partitions.
+        lab.judge.write(&lab.source, &WriteRecords::new(later, 1, 100))?;
+        lab.wait_equal(&[mirror("src", later)], NOTICED)?;
+        sleep_ms(scale.seconds * 500); // refreshes to come
+        twinlog.stop()?;
+        twinlog.ensure_quiet(&["replication factor"])?;
+        let found =
+            [topics(&mut lab.judge, &lab.source, "ways.")?, topics(&mut lab.judge, &lab.target, "ways.")?];
+        let expected = [[orders, later, "dst.ways.orders"], [orders, "src.ways.orders", "src.ways.later"]]
+            .map(|topics| BTreeSet::from(topics.map(str::to_owned)));
+        ensure!(found == expected, "topics on both sides: {found:?}");
+        let there = [mirror("src", orders), mirror("src", later)];
+        let there = lab.judge.compare(&lab.source, &lab.target, &there)?.ensure_equal()?;
+        let back = lab.judge.compare(&lab.target, &lab.source, &[mirror("dst", orders)])?.ensure_equal()?;
+        ensure!((there.records, back.records) == (400, 300), "{there:?} {back:?}");
+        Ok(Figures::default().with("records", there.records + back.records))
+    })
+}
+
 /// Waits until each side has the other's topic; the number of records.
-fn wait_for_both(lab: &mut Lab, west: &str, east: &str) -> Result<u64> {
-    let there = lab.wait_equal(&[mirror("remote", west)], NOTICED)?.records;
+fn wait_for_both(lab: &mut Lab, there: &TopicPair, back: &TopicPair) -> Result<u64> {
+    let there = lab.wait_equal(slice::from_ref(there), NOTICED)?.records;
     let back = Deadline::after(NOTICED).wait("the way back", || {
-        let verdict = lab.judge.compare(&lab.target, &lab.source, &[mirror("remote", east)]);
+        let verdict = lab.judge.compare(&lab.target, &lab.source, slice::from_ref(back));
         Ok(verdict.and_then(|verdict| verdict.ensure_equal()).ok())
     })?;
     Ok(there + back.records)
