@@ -3,7 +3,7 @@
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, flows, quotas, run};
+use twinlog_tests::scenario::{Scale, Scenario, flows, run};
 
 fn check(scenario: &Scenario) -> Result<()> {
     run(scenario, &Scale::small()).map(drop)
@@ -37,14 +37,4 @@ fn one_flow_among_five_clusters() -> Result<()> {
 #[test]
 fn four_clusters_three_of_them_sources() -> Result<()> {
     check(&flows::three_sources_into_one_target())
-}
-
-#[test]
-fn three_clusters_a_quota_of_the_producer() -> Result<()> {
-    check(&quotas::producer_quota())
-}
-
-#[test]
-fn three_clusters_a_quota_of_the_consumer() -> Result<()> {
-    check(&quotas::consumer_quota())
 }

@@ -3,7 +3,7 @@
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, configs, held, parity, run, start, topics};
+use twinlog_tests::scenario::{Scale, Scenario, configs, held, run, start, topics};
 
 fn check(scenario: &Scenario) -> Result<()> {
     run(scenario, &Scale::small()).map(drop)
@@ -45,11 +45,6 @@ fn first_start_an_hour_back() -> Result<()> {
 }
 
 #[test]
-fn leaderless_at_a_first_start_at_the_ends() -> Result<()> {
-    check(&start::without_a_leader())
-}
-
-#[test]
 fn leaderless_at_the_start() -> Result<()> {
     check(&topics::partition_without_leader())
 }
@@ -57,11 +52,6 @@ fn leaderless_at_the_start() -> Result<()> {
 #[test]
 fn kinds_of_batches_that_hold_their_partition_alone() -> Result<()> {
     check(&held::kinds_that_are_held())
-}
-
-#[test]
-fn what_mirror_maker_2_makes_twinlog_makes() -> Result<()> {
-    check(&parity::beside_mm2())
 }
 
 #[test]
@@ -82,21 +72,6 @@ fn configs_with_defaults_from_the_source() -> Result<()> {
 #[test]
 fn configs_that_a_newer_target_does_not_know() -> Result<()> {
     check(&configs::refused_by_a_newer_target())
-}
-
-#[test]
-fn configs_that_a_managed_target_refuses_without_naming_them() -> Result<()> {
-    check(&configs::refused_without_a_name())
-}
-
-#[test]
-fn rights_to_topic_configs_missing() -> Result<()> {
-    check(&configs::rights_missing())
-}
-
-#[test]
-fn a_quota_for_making_topics() -> Result<()> {
-    check(&configs::quota_used_up())
 }
 
 #[test]
