@@ -160,6 +160,7 @@ fn is_blank(c: char) -> bool {
 fn logical_lines(text: &str) -> Vec<LogicalLine> {
     let mut lines = Vec::new();
     let mut current = LogicalLine { text: String::new(), line: 0 };
+    let mut is_lone = false;
     for (index, natural) in natural_lines(text).enumerate() {
         let natural = natural.trim_start_matches(is_blank);
         if current.text.is_empty() {
@@ -170,12 +171,14 @@ fn logical_lines(text: &str) -> Vec<LogicalLine> {
         }
         if is_continued(natural) {
             current.text.push_str(&natural[..natural.len() - 1]);
+            is_lone = current.text.is_empty();
             continue;
         }
+        is_lone = false;
         current.text.push_str(natural);
         lines.push(std::mem::replace(&mut current, LogicalLine { text: String::new(), line: 0 }));
     }
-    if !current.text.is_empty() || ends_in_a_lone_continuation(text) {
+    if !current.text.is_empty() || is_lone && ends_in_a_lone_continuation(text) {
         lines.push(current);
     }
     lines

@@ -21,6 +21,14 @@ fn text(hex: &str) -> String {
 }
 
 #[test]
+fn a_lone_backslash_at_the_end_is_an_empty_key_only_where_nothing_goes_on() {
+    assert_eq!(read("\\"), [(String::new(), String::new(), 1)]);
+    assert_eq!(read("a=b\n\\\n").len(), 2);
+    assert_eq!(read("=\\\r\\\n").len(), 1);
+    assert_eq!(read("\\\n\n").len(), 0);
+}
+
+#[test]
 fn every_text_is_read_as_java_reads_it() {
     let mut wrong = Vec::new();
     for line in GOLDEN.lines() {
