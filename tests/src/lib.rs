@@ -16,12 +16,13 @@
 //!   another kind or version goes here.
 //! - `batch_golden`: logs, Fetch and Produce answers of real brokers; what another client or codec writes goes here.
 //! - `corpus_replay`: the inputs of the fuzz targets, on stable; an input that broke one is a file of theirs.
+//! - `mm2_behaviours`: the table of what MM2's own tests assert; a test or scenario that shows another row goes into it.
 //! - `tidy`: the rules of the layout.
 //!
 //! # How the scenarios are run
 //! Each test on real clusters calls one function of [`scenario`] at a small [`scenario::Scale`]; the program `full`
 //! (`cargo run -p twinlog-tests --bin full -- --help`) calls the same functions with the figures that are claimed. What takes
-//! a minute by itself (beside MirrorMaker 2, quotas, managed targets, missing rights) is in `full` alone.
+//! a minute by itself (beside MirrorMaker 2, quotas, managed targets) is in `full` alone.
 
 pub mod bench;
 pub mod capture_logs;

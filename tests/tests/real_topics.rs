@@ -78,3 +78,8 @@ fn configs_that_a_newer_target_does_not_know() -> Result<()> {
 fn a_replication_factor_that_the_target_cannot_give() -> Result<()> {
     check(&configs::factor_too_large())
 }
+
+#[test]
+fn rights_to_topic_configs_missing() -> Result<()> {
+    check(&configs::rights_missing())
+}
