@@ -21,6 +21,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Properties, Vec<Fault>> {
     let outer: Object<'_> = serde_json::from_str(text).map_err(|error| vec![not_json(&error)])?;
     let config = outer.0.iter().find(|(key, _)| key == "config").map(|(_, value)| value.get());
     let Some(inner) = config.filter(|value| value.starts_with('{')) else { return settings(text, outer.0) };
+    let beside = beside_config(text, &outer);
+    if !beside.is_empty() {
+        return Err(beside);
+    }
     let inner: Object<'_> = serde_json::from_str(inner).map_err(|error| vec![not_json(&error)])?;
     let names = outer.0.into_iter().filter(|(key, _)| key == "name").chain(inner.0);
     let settings = settings(text, names.collect())?;
@@ -32,6 +36,27 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Properties, Vec<Fault>> {
         }
         _ => Ok(settings),
     }
+}
+
+/// What stands beside `config` where only the name may stand: settings there would be lost, and so would a second `config`.
+fn beside_config(text: &str, outer: &Object<'_>) -> Vec<Fault> {
+    let is_known = |key: &str, value: &RawValue| {
+        // A key with an underscore before it is a note.
+        key == "name"
+            || key.starts_with('_')
+            || key == "initial_state" && as_text(value).is_some_and(|state| state == "RUNNING")
+    };
+    let mut configs = 0;
+    let beside = outer.0.iter().filter(|(key, value)| {
+        configs += usize::from(key == "config");
+        !(is_known(key, value) || key == "config" && configs == 1)
+    });
+    let fault = |(key, value): &(String, &RawValue)| {
+        Fault::missing(key, "stands beside `config`, where it is read by nobody")
+            .at_line(line_of(text, value.get()))
+            .remedy("write it inside `config`, once")
+    };
+    beside.map(fault).collect()
 }
 
 /// What Connect would refuse of a connector's settings before anything else: its class.
@@ -191,6 +216,20 @@ mod tests {
         assert_eq!(errors.faults().len(), 1, "{errors}");
         assert!(errors.to_string().starts_with("`source.cluster.alias`: missing"), "{errors}");
         assert_eq!(inspection.options()[0].flow, "(source cluster's id)->target");
+    }
+
+    #[test]
+    fn nothing_is_lost_beside_the_config() {
+        for (body, key) in [
+            (r#"{"config": {"topics": "a"}, "config": {"topics": "b"}}"#, "config"),
+            (r#"{"config": {}, "topics": "outer"}"#, "topics"),
+            (r#"{"config": {}, "initial_state": "STOPPED"}"#, "initial_state"),
+        ] {
+            let found = faults(body);
+            assert_eq!(found.len(), 1, "{body}: {found:?}");
+            assert!(found[0].starts_with(&format!("line 1: `{key}`: stands beside")), "{found:?}");
+        }
+        assert!(parse(br#"{"name": "a", "config": {}, "initial_state": "RUNNING"}"#).is_ok());
     }
 
     #[test]

@@ -128,7 +128,10 @@ fn topic_filter(resolver: &mut Resolver<'_>) -> Option<TopicFilter> {
     let excluding = resolver.find("topics.exclude").or_else(|| resolver.find("topics.blacklist"));
     warn_of_dead_patterns(resolver, excluding, &exclude);
     let including = resolver.find("topics");
-    match including.filter(|_| !include.patterns().is_empty()) {
+    match including {
+        Some(entry) if include.patterns().is_empty() => {
+            resolver.warn(entry, "an empty list matches no topic: nothing is copied but heartbeats");
+        }
         Some(entry) if include.matching_no_topic().count() == include.patterns().len() => {
             let reason = "matches no legal name of a topic, so nothing would be copied";
             resolver.fault(

@@ -54,7 +54,7 @@ impl Inspection {
         inspection.warnings.extend(allowed_loops);
         inspection.warnings.extend(properties.utf8_note());
         inspection.warnings.extend(values::odd(&properties).map(|(entry, text)| Warning::of(entry, text)));
-        let notices = notices::of_properties(&properties, &clusters);
+        let notices = notices::of_properties(&properties, &clusters, &flows);
         Self { clusters, ..inspection }.finish(notices, spoilt)
     }
 

@@ -2,9 +2,10 @@
 //!
 //! A key that nobody reads gets a warning of its own, with the name or the place that was probably meant.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::error::Origin;
+use super::flows::FlowNames;
 use super::keys::{Level, Meaning, Reading, Use, nearest, read_at};
 use super::properties::{Entry, Properties};
 use super::secret::printable;
@@ -49,8 +50,28 @@ pub(super) struct Notices {
 }
 
 /// Looks at every key of a properties file once.
-pub(super) fn of_properties(properties: &Properties, clusters: &[String]) -> Notices {
-    gather(properties, |key| best(key, clusters))
+pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows: &[FlowNames]) -> Notices {
+    let mut notices = gather(properties, |key| best(key, clusters));
+    notices.warnings.extend(of_flows_not_enabled(properties, clusters, flows));
+    notices
+}
+
+/// Settings for the way back, most of the time: one warning for each pair that nobody switched on or off.
+fn of_flows_not_enabled(properties: &Properties, clusters: &[String], flows: &[FlowNames]) -> Vec<Warning> {
+    let switches = properties.effective().filter_map(|entry| entry.key.strip_suffix(".enabled"));
+    let mut told: BTreeSet<String> =
+        flows.iter().map(FlowNames::flow).chain(switches.map(str::to_owned)).collect();
+    let mut warnings = Vec::new();
+    for entry in properties.effective() {
+        let (Level::Flow, name, Reading::Read(_)) = best(&entry.key, clusters) else { continue };
+        // Heartbeats are for pairs that copy nothing, too.
+        let pair = &entry.key[..entry.key.len() - name.len() - 1];
+        if name != "emit.heartbeats.enabled" && told.insert(pair.to_owned()) {
+            let text = format!("has no effect: `{pair}` is not enabled");
+            warnings.push(Warning::of(entry, text));
+        }
+    }
+    warnings
 }
 
 /// Looks at every key of a connector's configuration once.

@@ -214,13 +214,11 @@ fn fault_of_left_in(entries: &[&Entry]) -> Option<Fault> {
     Some(Fault::of(first, reason).remedy("fill in the values"))
 }
 
-/// A value that a provider gave is taken as it is.
+/// Whether a `${…}` without a provider stands in the text as typed: a value that a provider gave is taken as it is.
 fn is_left_in(entry: &Entry) -> bool {
-    let text = entry.value.as_str();
-    let start = if entry.reference.is_none() { text.find("${") } else { None };
-    start
-        .and_then(|start| text[start..].find('}').map(|end| &text[start..start + end]))
-        .is_some_and(|inside| !inside.contains(':'))
+    let typed = entry.reference.as_ref().unwrap_or(&entry.value).as_str();
+    let inside = typed.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+    inside.into_iter().any(|(inside, _)| !inside.contains(':'))
 }
 
 /// Why a reference gives nothing, and what to do. Never with a secret in it.
@@ -365,6 +363,8 @@ mod tests {
     #[test]
     fn placeholders_left_in_are_one_fault() {
         let text = "topics=${TOPICS}\nfactor=${FACTOR}\nuser=$ConnectionString ${\n";
+        let beside = resolved(&format!("a=${{env:HOST}}-${{POD}}\n{PROVIDERS}")).unwrap_err();
+        assert!(beside[0].contains("a placeholder was left in"), "{beside:?}");
         let faults = resolved(text).unwrap_err();
         assert_eq!(
             faults,

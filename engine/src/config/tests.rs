@@ -379,6 +379,17 @@ fn keys_that_nobody_reads_say_what_was_meant_and_repeated_keys_which_counts() {
 }
 
 #[test]
+fn keys_of_a_flow_that_nobody_switched_on_or_off_are_told_once() {
+    let config = config("east->west.topics = orders\neast->west.replication.factor = 1\n");
+    let [warning] = config.warnings() else { panic!("{:?}", config.warnings()) };
+    assert_eq!(
+        warning.to_string(),
+        "line 5: `east->west.topics`: has no effect: `east->west` is not enabled"
+    );
+    assert!(self::config("east->west.enabled = false\neast->west.topics = a\n").warnings().is_empty());
+}
+
+#[test]
 fn known_keys_where_nobody_reads_them_say_where_they_would_be() {
     for (line, place) in [
         ("consumer.isolation.level = read_committed", "write them for a cluster"),
