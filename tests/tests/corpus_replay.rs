@@ -4,10 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use twinlog_engine::config::fuzzing::configuration;
 use twinlog_protocol::fuzzing;
 
-fn replay(target: &str, body: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/corpus").join(target);
+/// Runs all inputs in a folder below `fixtures`, and each one cut and damaged at so many places.
+fn replay(folder: &str, places: usize, body: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(folder);
     let mut inputs: Vec<PathBuf> =
         fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     inputs.sort();
@@ -17,7 +19,7 @@ fn replay(target: &str, body: fn(&[u8])) {
         let input = fs::read(path).unwrap();
         body(&input);
         // Cut and damaged all over: what a byte flip or a short read makes of a real answer.
-        for at in (0..input.len()).step_by(input.len() / 200 + 1) {
+        for at in (0..input.len()).step_by(input.len() / places + 1) {
             body(&input[..at]);
             let mut damaged = input.clone();
             damaged[at] ^= 0x81;
@@ -28,10 +30,15 @@ fn replay(target: &str, body: fn(&[u8])) {
 
 #[test]
 fn fetch_response() {
-    replay("fetch_response", fuzzing::fetch_response);
+    replay("corpus/fetch_response", 200, fuzzing::fetch_response);
 }
 
 #[test]
 fn batch_header() {
-    replay("batch_header", fuzzing::batch_header);
+    replay("corpus/batch_header", 200, fuzzing::batch_header);
+}
+
+#[test]
+fn configurations_of_field_reports() {
+    replay("configs", 5, configuration);
 }

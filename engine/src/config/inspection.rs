@@ -12,7 +12,7 @@ use super::resolve::Resolver;
 use super::{loops, refused, values};
 
 /// Everything that a configuration says, and everything that is to be said of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
     /// The names in `clusters`.
     pub(super) clusters: Vec<String>,
@@ -29,9 +29,10 @@ impl Inspection {
     /// Reads a file: a connector's JSON when it begins with a brace, else properties.
     #[must_use]
     pub fn of_file(bytes: &[u8], surroundings: Surroundings<'_>) -> Self {
-        match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            Some(b'{') => Self::of_connector(bytes, surroundings),
-            _ => Self::of_properties(bytes, surroundings),
+        if is_connector(bytes) {
+            Self::of_connector(bytes, surroundings)
+        } else {
+            Self::of_properties(bytes, surroundings)
         }
     }
 
@@ -138,4 +139,9 @@ impl Inspection {
     pub fn not_yet(&self) -> &[&'static str] {
         &self.not_yet
     }
+}
+
+/// Whether these are a connector's JSON.
+pub(super) fn is_connector(bytes: &[u8]) -> bool {
+    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
 }

@@ -15,6 +15,7 @@ mod documentation;
 mod error;
 mod flow;
 mod flows;
+pub mod fuzzing;
 mod inspection;
 mod keys;
 mod loops;

@@ -118,7 +118,7 @@ fn unknown(key: &str, level: Level, name: &str, suggest: bool) -> String {
 
 /// The kindest reading of a key, its level and its name there: `source.cluster.alias` is a key at top level even where a
 /// cluster is called `source`. Of two that are equally kind the one with the longer prefix.
-fn best<'k>(key: &'k str, clusters: &[String]) -> (Level, &'k str, Reading) {
+pub(super) fn best<'k>(key: &'k str, clusters: &[String]) -> (Level, &'k str, Reading) {
     let mut best = (Level::Top, key, read_at(Level::Top, key));
     let mut consider = |level, name: Option<&'k str>| {
         let Some(name) = name else { return };
