@@ -61,10 +61,11 @@ impl SourceState {
             return Ok(());
         }
         let place = place(&self.source, STATE_TOPIC, 0, SOURCE_SEARCH_LANE).ok_or_else(ask::no_leader)?;
-        if place.topic_id != self.topic_id {
+        let end = ask::list_offset(&self.source, &place, ask::LATEST).await?;
+        // Made again, or cut back: what was read stays known.
+        if place.topic_id != self.topic_id || end < self.read_to {
             (self.topic_id, self.read_to) = (place.topic_id, 0);
         }
-        let end = ask::list_offset(&self.source, &place, ask::LATEST).await?;
         while self.read_to < end {
             let stretch = match stretch::read(&self.source, &place, self.read_to).await {
                 Err(RequestFailure::Broker(ErrorCode::OffsetOutOfRange)) => {
@@ -83,7 +84,8 @@ impl SourceState {
                 }
             }
             // The last offsets of a compacted log may be gone.
-            self.read_to = stretch.batches.last().map_or(end, |last| last.header().next_offset());
+            let next = stretch.batches.last().map_or(end, |last| last.header().next_offset());
+            self.read_to = next.max(self.read_to + 1);
         }
         Ok(())
     }
