@@ -60,18 +60,8 @@ fn configs_follow_the_source_while_running() -> Result<()> {
 }
 
 #[test]
-fn configs_dropped_or_excluded_or_not_synced() -> Result<()> {
-    check(&configs::dropped_between_runs())
-}
-
-#[test]
 fn configs_with_defaults_from_the_source() -> Result<()> {
     check(&configs::defaults_from_source())
-}
-
-#[test]
-fn configs_that_a_newer_target_does_not_know() -> Result<()> {
-    check(&configs::refused_by_a_newer_target())
 }
 
 #[test]
