@@ -62,8 +62,6 @@ pub(super) struct ConfigSyncTask {
     random: fastrand::Rng,
     /// Counts requests, so that the brokers take turns.
     turn: usize,
-    /// What was refused at creation, as far as it was taken notice of.
-    refused: Refused,
     /// What was complained about.
     told: HashSet<String>,
     /// When the state topic was last read to its end.
@@ -81,8 +79,8 @@ struct Look {
 impl ConfigSyncTask {
     pub(super) fn new(parts: ConfigSyncParts) -> Self {
         let random = fastrand::Rng::with_seed(parts.seed);
-        let (sync, refused, told) = (ConfigSync::default(), Refused::new(), HashSet::new());
-        Self { parts, sync, random, turn: 0, refused, told, refreshed_at: None }
+        let (sync, told) = (ConfigSync::default(), HashSet::new());
+        Self { parts, sync, random, turn: 0, told, refreshed_at: None }
     }
 
     /// Looks at all topics after each interval, the first time as soon as the flow has listed them. Never returns.
@@ -118,16 +116,12 @@ impl ConfigSyncTask {
 
     /// Every topic once; those that cannot be synced for a passing reason again and again until the next round is due.
     async fn round(&mut self) {
-        let (mut left, refused) = {
+        let mut left = {
             let mirrored = self.parts.mirrored.borrow_and_update();
-            (mirrored.topics.clone(), mirrored.refused.clone())
+            let listed = mirrored.topics.iter().map(|topic| topic.target_topic.as_str()).collect();
+            self.sync.handle_listed(&listed, &mirrored.refused);
+            mirrored.topics.clone()
         };
-        self.sync.retain(&left.iter().map(|topic| topic.target_topic.as_str()).collect());
-        // Once each: by now the source may have had another value.
-        for (topic, setting) in refused.difference(&self.refused) {
-            self.sync.handle_refused(topic, setting);
-        }
-        self.refused = refused;
         if self.refreshed_at.is_none_or(|at| at.elapsed() >= REFRESH_EVERY) {
             self.refresh_state().await;
         }

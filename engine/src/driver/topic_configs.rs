@@ -32,7 +32,7 @@ const ATTEMPT_PAUSE: Duration = Duration::from_millis(500);
 /// Why the configs of one topic are not known.
 #[derive(Debug, Clone)]
 pub(super) enum Untold {
-    /// The right to read them is missing. ToldOnce already.
+    /// The right to read them is missing. Told already.
     NoRight,
     /// The broker gives an error.
     Refused(ErrorCode, String),

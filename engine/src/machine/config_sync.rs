@@ -43,6 +43,8 @@ pub struct Plan {
 #[derive(Debug, Default)]
 pub struct ConfigSync {
     topics: BTreeMap<String, Topic>,
+    /// What was refused when topics were created, as far as it was taken notice of.
+    refused_at_creation: BTreeSet<(String, Setting)>,
 }
 
 #[derive(Debug, Default)]
@@ -54,9 +56,19 @@ struct Topic {
 }
 
 impl ConfigSync {
-    /// Forgets all topics but these.
-    pub fn retain(&mut self, target_topics: &BTreeSet<&str>) {
+    /// These topics are there: all others are forgotten. `refused` is what the target would not take when topics were
+    /// created, those of earlier lists and of topics that are not there yet among it.
+    pub fn handle_listed(&mut self, target_topics: &BTreeSet<&str>, refused: &BTreeSet<(String, Setting)>) {
         self.topics.retain(|topic, _| target_topics.contains(topic.as_str()));
+        self.refused_at_creation.retain(|(topic, _)| target_topics.contains(topic.as_str()));
+        for creation in refused {
+            // Once each: later the source may have another value, and then this one again.
+            if target_topics.contains(creation.0.as_str())
+                && self.refused_at_creation.insert(creation.clone())
+            {
+                self.handle_refused(&creation.0, &creation.1);
+            }
+        }
     }
 
     /// The names of settings that matter on the mirror: it need not be asked for others, or at all if there are none.

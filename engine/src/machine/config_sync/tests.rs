@@ -123,9 +123,34 @@ fn what_was_refused_is_sent_again_only_with_another_value() {
     assert_eq!(settings("2"), [set("retention.ms", "2")]);
     assert_eq!(settings("1"), [set("retention.ms", "1")], "it was another one in between");
     sync.handle_refused(TOPIC, &set("retention.ms", "1"));
-    sync.retain(&BTreeSet::new());
+    sync.handle_listed(&BTreeSet::new(), &BTreeSet::new());
     let plan = sync.plan(TOPIC, &source(&[("retention.ms", "1")], &[]), &mirror, &stored);
     assert_eq!(plan.settings.len(), 1, "another topic of that name");
+}
+
+#[test]
+fn what_was_refused_at_creation_is_not_sent_after_it_whenever_the_topic_is_listed() {
+    let mut sync = ConfigSync::default();
+    let (unlisted, listed) = (BTreeSet::new(), BTreeSet::from([TOPIC]));
+    let refused = BTreeSet::from([(TOPIC.to_owned(), set("retention.ms", "1"))]);
+    let settings = |sync: &mut ConfigSync, value: &str| {
+        sync.plan(TOPIC, &source(&[("retention.ms", value)], &[]), &values(&[]), &remembered(&[])).settings
+    };
+    sync.handle_listed(&unlisted, &refused);
+    sync.handle_listed(&unlisted, &refused);
+    sync.handle_listed(&listed, &refused);
+    assert_eq!(settings(&mut sync, "1"), []);
+    // A list without what was refused earlier changes nothing.
+    sync.handle_listed(&listed, &BTreeSet::new());
+    assert_eq!(settings(&mut sync, "1"), []);
+    // Another value, and then the first one again, which the target may take by now.
+    assert_eq!(settings(&mut sync, "2"), [set("retention.ms", "2")]);
+    sync.handle_listed(&listed, &refused);
+    assert_eq!(settings(&mut sync, "1"), [set("retention.ms", "1")]);
+    // The topic is deleted and made again.
+    sync.handle_listed(&unlisted, &refused);
+    sync.handle_listed(&listed, &refused);
+    assert_eq!(settings(&mut sync, "1"), []);
 }
 
 #[test]
