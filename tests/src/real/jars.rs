@@ -41,19 +41,27 @@ pub fn class_path_of_managed(version: Version) -> Result<String> {
 /// The command `java` with the options that suit short-lived test processes.
 #[must_use]
 pub fn java(heap_mb: u32) -> Command {
-    let mut command = Command::new("java");
+    let mut command = java_in_scratch(heap_mb);
     command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]);
-    command.arg(format!("-Xmx{heap_mb}m"));
     command
 }
 
 /// The command `java` with the options of Kafka's own start scripts (`kafka-run-class.sh`), for what is measured.
 #[must_use]
 pub fn java_as_kafka_runs_it(heap_mb: u32) -> Command {
-    let mut command = Command::new("java");
+    let mut command = java_in_scratch(heap_mb);
     command.args(["-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]);
     command.args(["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]);
-    command.args(["-XX:MaxInlineLevel=15", "-Djava.awt.headless=true"]).arg(format!("-Xmx{heap_mb}m"));
+    command.args(["-XX:MaxInlineLevel=15", "-Djava.awt.headless=true"]);
+    command
+}
+
+/// Java leaves its temporary files in this process's folder: the codecs unpack native libraries there, which stay when a
+/// broker is killed.
+fn java_in_scratch(heap_mb: u32) -> Command {
+    let mut command = Command::new("java");
+    command.arg(format!("-Xmx{heap_mb}m"));
+    command.arg(format!("-Djava.io.tmpdir={}", places::scratch().display()));
     command
 }
 
