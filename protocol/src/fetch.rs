@@ -1,7 +1,8 @@
-//! Fetch, versions 11 to 16: bounded codecs of our own, because records must come out as slices.
+//! Fetch, versions 10 to 16: bounded codecs of our own, because records must come out as slices.
 //!
 //! # References
-//! `FetchRequest.json`, `FetchResponse.json`; KIP-392 (11), KIP-595 (12), KIP-516 (13), KIP-903 (15), KIP-951 (16).
+//! `FetchRequest.json`, `FetchResponse.json`; KIP-110 (10), KIP-392 (11), KIP-595 (12), KIP-516 (13), KIP-903 (15),
+//! KIP-951 (16).
 
 use std::ops::RangeInclusive;
 
@@ -12,11 +13,16 @@ pub use request::{FetchPartition, FetchRequest, FetchTopic, IsolationLevel, enco
 pub use response::{AbortedTransaction, FetchResponse, FetchedPartition};
 
 /// Versions that these codecs speak.
-pub const VERSIONS: RangeInclusive<i16> = 11..=16;
+pub const VERSIONS: RangeInclusive<i16> = 10..=16;
 
 /// Compact lengths and tagged fields from here on.
 fn is_flexible(version: i16) -> bool {
     version >= 12
+}
+
+/// The reader tells its rack, and the broker a nearer replica, from here on.
+fn knows_racks(version: i16) -> bool {
+    version >= 11
 }
 
 /// Topics go by id, not by name, from here on.

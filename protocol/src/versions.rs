@@ -71,7 +71,7 @@ impl Api {
     const fn facts(self) -> Facts {
         match self {
             Self::Produce => facts(0, "Produce", 3, 13, 9),
-            Self::Fetch => facts(1, "Fetch", 11, 16, 12),
+            Self::Fetch => facts(1, "Fetch", 10, 16, 12),
             Self::ListOffsets => facts(2, "ListOffsets", 4, 10, 6),
             Self::Metadata => facts(3, "Metadata", 7, 13, 9),
             Self::ApiVersions => facts(18, "ApiVersions", 0, 4, 3),
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(negotiate(Api::Fetch, 4, 18), Ok(16));
         assert_eq!(negotiate(Api::Fetch, 0, 12), Ok(12));
         assert_eq!(negotiate(Api::Fetch, 16, 20), Ok(16));
-        assert_eq!(negotiate(Api::Fetch, 0, 11), Ok(11));
+        assert_eq!(negotiate(Api::Fetch, 0, 10), Ok(10));
     }
 
     #[test]
@@ -199,10 +199,10 @@ mod tests {
         let newer = negotiate(Api::Fetch, 17, 20).unwrap_err();
         assert_eq!(
             newer.to_string(),
-            "the broker speaks Fetch in versions 17 to 20, we speak versions 11 to 16"
+            "the broker speaks Fetch in versions 17 to 20, we speak versions 10 to 16"
         );
-        let older = negotiate(Api::Fetch, 0, 10).unwrap_err();
-        assert_eq!(older.theirs, Some(Versions { min: 0, max: 10 }));
+        let older = negotiate(Api::Fetch, 0, 9).unwrap_err();
+        assert_eq!(older.theirs, Some(Versions { min: 0, max: 9 }));
         assert_eq!(
             Unsupported::unlisted(Api::DescribeProducers).to_string(),
             "the broker speaks DescribeProducers in no version, we speak version 0"

@@ -191,7 +191,7 @@ fn transaction_markers_are_dropped_and_their_records_kept() {
 
 fn bodies(api: &str) -> impl Iterator<Item = (&'static str, i16, Bytes)> {
     let versions = match api {
-        "fetch" => [11..=16, 11..=12],
+        "fetch" => [10..=16, 10..=12],
         _ => [3..=13, 3..=9],
     };
     let sets = SETS.into_iter().zip(versions);

@@ -4,7 +4,7 @@
 
 use bytes::{BufMut, Bytes};
 
-use super::{VERSIONS, is_flexible, names_topics_by_id};
+use super::{VERSIONS, is_flexible, knows_racks, names_topics_by_id};
 use crate::EncodeError;
 use crate::primitives::{Writer, begin_frame, check_written, end_frame};
 use crate::produce::Gather;
@@ -167,7 +167,9 @@ fn put_body(writer: &mut Writer, version: i16, request: &FetchRequest) -> Result
         writer.no_tags();
     }
     writer.count("forgotten topics", 0)?;
-    writer.string("rack id", Some(&request.rack_id))?;
+    if knows_racks(version) {
+        writer.string("rack id", Some(&request.rack_id))?;
+    }
     writer.no_tags();
     Ok(())
 }
@@ -233,8 +235,9 @@ mod tests {
             .with_isolation_level(1)
             .with_session_id(ours.session_id)
             .with_session_epoch(ours.session_epoch)
-            .with_topics(ours.topics.iter().map(topic).collect())
-            .with_rack_id(StrBytes::from_string(ours.rack_id.clone()));
+            .with_topics(ours.topics.iter().map(topic).collect());
+        let rack_id = if knows_racks(version) { ours.rack_id.clone() } else { String::new() };
+        let twin = twin.with_rack_id(StrBytes::from_string(rack_id));
         let mut bytes = BytesMut::new();
         twin.encode(&mut bytes, version).unwrap();
         bytes.freeze()
@@ -262,9 +265,9 @@ mod tests {
 
     #[test]
     fn other_versions_are_refused() {
-        for version in [-1, 10, 17] {
+        for version in [-1, 9, 17] {
             let error = encode_fetch(version, &request()).unwrap_err();
-            assert_eq!(error, EncodeError::UnknownVersion { api: "Fetch", version, first: 11, last: 16 });
+            assert_eq!(error, EncodeError::UnknownVersion { api: "Fetch", version, first: 10, last: 16 });
             assert_eq!(fetch_frame(version, 0, "", &request()), Err(error));
         }
     }

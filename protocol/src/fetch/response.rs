@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use super::{VERSIONS, is_flexible, names_topics_by_id};
+use super::{VERSIONS, is_flexible, knows_racks, names_topics_by_id};
 use crate::DecodeError;
 use crate::primitives::{Reader, check_read};
 use crate::shared_fields::{NodeEndpoint, TopicRef, current_leader, endpoints_in_tags, partitions};
@@ -76,7 +76,9 @@ impl FetchResponse {
         let error_code = reader.cursor.i16("error code")?;
         let session_id = reader.cursor.i32("session id")?;
         let by_id = names_topics_by_id(version);
-        let partitions = partitions(&mut reader, by_id, PARTITION_BYTES_MIN, FetchedPartition::read)?;
+        let partitions = partitions(&mut reader, by_id, PARTITION_BYTES_MIN, |reader, topic| {
+            FetchedPartition::read(reader, topic, knows_racks(version))
+        })?;
         let node_endpoints = endpoints_in_tags(&mut reader, version >= 16)?;
         reader.end("Fetch response")?;
         Ok(Self { throttle_time_ms, error_code, session_id, partitions, node_endpoints })
@@ -84,7 +86,7 @@ impl FetchResponse {
 }
 
 impl FetchedPartition {
-    fn read(reader: &mut Reader, topic: TopicRef) -> Result<Self, DecodeError> {
+    fn read(reader: &mut Reader, topic: TopicRef, knows_racks: bool) -> Result<Self, DecodeError> {
         let mut partition = Self {
             topic,
             partition: reader.cursor.i32("partition")?,
@@ -95,7 +97,10 @@ impl FetchedPartition {
             diverging_epoch: None,
             current_leader: None,
             aborted: aborted(reader)?,
-            preferred_read_replica: reader.cursor.i32("preferred read replica")?,
+            preferred_read_replica: match knows_racks {
+                true => reader.cursor.i32("preferred read replica")?,
+                false => -1,
+            },
             records: reader.nullable_bytes("records")?.unwrap_or_default(),
         };
         reader.tags(|tag, field| {
