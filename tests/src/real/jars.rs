@@ -100,6 +100,7 @@ fn run_maven(version: Version, cache: &Path, folder: &Path) -> Result<()> {
 
 fn project(version: Version) -> String {
     let kafka: &[&str] = match version {
+        Version::V2_1_1 | Version::V2_4_1 => &["kafka_2.12"],
         Version::V2_8_2 => &["kafka_2.13"],
         Version::V3_9_2 => &["kafka_2.13", "kafka-tools"],
         Version::V4_3_1 => {
@@ -112,6 +113,10 @@ fn project(version: Version) -> String {
         )
     };
     let mut dependencies = dependency("org.slf4j", "slf4j-simple", "1.7.36");
+    if version == Version::V2_1_1 {
+        // Its own ZooKeeper client (3.4) cannot read addresses as Java prints them since 14 (ZOOKEEPER-3779).
+        dependencies += &dependency("org.apache.zookeeper", "zookeeper", "3.5.9");
+    }
     for artifact in kafka {
         dependencies += &dependency("org.apache.kafka", artifact, version.as_str());
     }

@@ -341,6 +341,8 @@ fn start_zookeeper(version: Version, port: &Port, folder: &Path) -> Result<Proce
     fs::write(&properties, settings::zookeeper_properties(port.number(), &folder.join("data")))?;
     let mut java = jars::java(256);
     java.arg("-cp").arg(jars::class_path(version)?);
+    // That of Kafka 2.1 looks for log4j's beans otherwise, and log4j is not among the jars.
+    java.arg("-Dzookeeper.jmx.log4j.disable=true");
     java.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain").arg(&properties);
     let log = folder.join("log");
     let mut process = Process::start("zookeeper", java, &log)?;

@@ -52,7 +52,7 @@ pub fn dump_topic(cluster: &Cluster, id: u16, topic: &str) -> Result<BTreeMap<u3
     let version = cluster.spec().version;
     let class = match version {
         Version::V4_3_1 => "org.apache.kafka.tools.DumpLogSegments",
-        Version::V3_9_2 | Version::V2_8_2 => "kafka.tools.DumpLogSegments",
+        _ => "kafka.tools.DumpLogSegments",
     };
     let list: Vec<String> = files.iter().map(|(_, file)| file.display().to_string()).collect();
     let mut tool = jars::java(512);

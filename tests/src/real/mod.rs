@@ -12,6 +12,10 @@ use std::fmt;
 /// The broker versions that the tests know how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
+    /// 2.1.1: the oldest that the judge's client speaks to; runs with ZooKeeper.
+    V2_1_1,
+    /// 2.4.1: without topic ids and without DescribeProducers; runs with ZooKeeper.
+    V2_4_1,
     /// 2.8.2: the oldest with DescribeProducers; runs with ZooKeeper.
     V2_8_2,
     /// 3.9.2: the last line with ZooKeeper, run as KRaft; Produce ends at version 11.
@@ -25,6 +29,8 @@ impl Version {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::V2_1_1 => "2.1.1",
+            Self::V2_4_1 => "2.4.1",
             Self::V2_8_2 => "2.8.2",
             Self::V3_9_2 => "3.9.2",
             Self::V4_3_1 => "4.3.1",
@@ -34,7 +40,7 @@ impl Version {
     /// Whether brokers of this version need a ZooKeeper beside them.
     #[must_use]
     pub fn needs_zookeeper(self) -> bool {
-        self == Self::V2_8_2
+        matches!(self, Self::V2_1_1 | Self::V2_4_1 | Self::V2_8_2)
     }
 }
 

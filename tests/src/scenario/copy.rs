@@ -17,11 +17,13 @@ use crate::{
 const CATCH_UP: Duration = Duration::from_secs(120);
 
 /// The version pairs of the issue; the first is the one that most people run.
-pub const PAIRS: [(Version, Version); 4] = [
+pub const PAIRS: [(Version, Version); 6] = [
     (Version::V4_3_1, Version::V4_3_1),
     (Version::V3_9_2, Version::V4_3_1),
     (Version::V2_8_2, Version::V4_3_1),
     (Version::V4_3_1, Version::V2_8_2),
+    (Version::V2_4_1, Version::V4_3_1),
+    (Version::V2_1_1, Version::V4_3_1),
 ];
 
 /// Everything there is to copy, between two versions.
