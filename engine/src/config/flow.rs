@@ -5,14 +5,12 @@ use std::time::Duration;
 use super::client_ids::{self, ClientIds};
 use super::cluster::{self, ClusterConfig};
 use super::error::Fault;
+use super::patterns;
 use super::properties::Entry;
 use super::resolve::{Resolver, Setting, parse_integer};
 use super::settings::Side;
 use super::start_position::{self, StartPosition};
-use crate::policy::{
-    DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, PatternList,
-    ReplicationFactor, ReplicationPolicy, Separators, TopicConfigFilter, TopicFilter, TopicSelection,
-};
+use crate::policy::{ReplicationFactor, ReplicationPolicy, Separators, TopicConfigFilter, TopicSelection};
 
 /// Seconds between two listings of the source's topics where nobody wrote it.
 const REFRESH_TOPICS_SECONDS: u64 = 600;
@@ -80,8 +78,9 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     let source = cluster::read(resolver, Side::Source);
     let target = cluster::read(resolver, Side::Target);
     warn_about_enabled(resolver);
-    let filter = topic_filter(resolver);
-    let topic_configs = topic_configs(resolver);
+    let filter = patterns::topic_filter(resolver);
+    let topic_configs = patterns::topic_configs(resolver);
+    patterns::check_groups(resolver);
     let heartbeats_replicated = resolver.boolean("heartbeats.replication.enabled", true).value;
     let replication_factor = replication_factor(resolver);
     let offset_storage_replication_factor = offset_storage_replication_factor(resolver);
@@ -118,78 +117,6 @@ fn warn_about_enabled(resolver: &mut Resolver<'_>) {
             entry,
             "taken as true; MM2 takes it for false while heartbeats are off, because of the blank",
         );
-    }
-}
-
-fn topic_filter(resolver: &mut Resolver<'_>) -> Option<TopicFilter> {
-    let include = patterns(resolver, "topics", None, DEFAULT_INCLUDED_TOPICS);
-    let exclude = patterns(resolver, "topics.exclude", Some("topics.blacklist"), DEFAULT_EXCLUDED_TOPICS);
-    let (include, exclude) = (include?, exclude?);
-    let excluding = resolver.find("topics.exclude").or_else(|| resolver.find("topics.blacklist"));
-    warn_of_dead_patterns(resolver, excluding, &exclude);
-    let including = resolver.find("topics");
-    match including {
-        Some(entry) if include.patterns().is_empty() => {
-            resolver.warn(entry, "an empty list matches no topic: nothing is copied but heartbeats");
-        }
-        Some(entry) if include.matching_no_topic().count() == include.patterns().len() => {
-            let reason = "matches no legal name of a topic, so nothing would be copied";
-            resolver.fault(
-                Fault::of(entry, reason).remedy("write names or regular expressions, with commas between"),
-            );
-        }
-        _ => warn_of_dead_patterns(resolver, including, &include),
-    }
-    Some(TopicFilter::from_lists(include, exclude))
-}
-
-fn warn_of_dead_patterns(resolver: &mut Resolver<'_>, entry: Option<&Entry>, list: &PatternList) {
-    let dead: Vec<String> =
-        list.matching_no_topic().map(|pattern| format!("`{}`", pattern.escape_debug())).collect();
-    if let (Some(entry), false) = (entry, dead.is_empty()) {
-        resolver.warn(entry, format!("{} matches no legal name of a topic", dead.join(", ")));
-    }
-}
-
-fn topic_configs(resolver: &mut Resolver<'_>) -> Option<TopicConfigFilter> {
-    let key = "config.properties.exclude";
-    let exclude = patterns(resolver, key, Some("config.properties.blacklist"), DEFAULT_EXCLUDED_CONFIGS);
-    let defaults_from = resolver.string("use.defaults.from").map(|setting| setting.value);
-    Some(TopicConfigFilter::from_list(exclude?, defaults_from.as_deref() == Some("source")))
-}
-
-/// A list of patterns, from its key, else from its name of before Kafka 2.7, else the default.
-fn patterns(
-    resolver: &mut Resolver<'_>,
-    key: &str,
-    old_key: Option<&str>,
-    default: &[&str],
-) -> Option<PatternList> {
-    let mut entry = resolver.find(key);
-    if let Some(old) = old_key.and_then(|old_key| resolver.find(old_key)) {
-        let text = if entry.is_some() {
-            format!("ignored because `{key}` is written too")
-        } else {
-            format!("the old name of `{key}`: honoured here, ignored by MM2 since 4.0")
-        };
-        resolver.warn(old, text);
-        entry = entry.or(Some(old));
-    }
-    let Some(entry) = entry else {
-        return Some(PatternList::compile(default).expect("the defaults are tested to compile"));
-    };
-    let patterns: Vec<&str> = super::resolve::split_list(&entry.value).collect();
-    match PatternList::compile(&patterns) {
-        Ok(list) => Some(list),
-        Err(error) => {
-            let remedy = if entry.value.contains('{') {
-                "a list is cut at every comma, also inside `{…}`: write the pattern without one"
-            } else {
-                "mend the pattern; lists are cut at commas, and a single backslash is eaten by the file format"
-            };
-            resolver.fault(Fault::of(entry, error.to_string()).remedy(remedy));
-            None
-        }
     }
 }
 

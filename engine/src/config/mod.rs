@@ -22,6 +22,7 @@ mod loops;
 mod notices;
 mod only_into;
 mod options;
+mod patterns;
 mod properties;
 mod providers;
 mod refused;

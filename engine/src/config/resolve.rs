@@ -167,6 +167,11 @@ pub(super) fn split_list(value: &str) -> impl Iterator<Item = &str> {
     value.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
+/// Whether nothing stands between two commas, or beside one: `ConfigDef` refuses that since Kafka 4.1.
+pub(super) fn has_empty_items(value: &str) -> bool {
+    !value.trim().is_empty() && value.split(',').any(|item| item.trim().is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,7 @@ mod translate;
 
 use fancy_regex::{Regex, RegexBuilder};
 
+pub use self::names::Names;
 use self::translate::translate;
 
 /// Steps after which matching one name is given up. A pattern that needs more on a name of at most 249 characters
@@ -76,9 +77,9 @@ impl PatternList {
         })
     }
 
-    /// The patterns that match no legal name of a topic, whatever it is. A pattern with lookaround is never among them.
-    pub fn matching_no_topic(&self) -> impl Iterator<Item = &str> {
-        self.patterns.iter().map(String::as_str).filter(|pattern| names::matches_no_topic(pattern))
+    /// The patterns that match none of the `names`, whatever it is. A pattern with lookaround is never among them.
+    pub fn matching_nothing(&self, names: Names) -> impl Iterator<Item = &str> {
+        self.patterns.iter().map(String::as_str).filter(move |pattern| names::matches_nothing(pattern, names))
     }
 
     /// The patterns as written.

@@ -12,7 +12,7 @@ mod topic_selection;
 pub use config_filter::{
     ConfigSource, DEFAULT_EXCLUDED_CONFIGS, SourceConfigs, TopicConfigEntry, TopicConfigFilter,
 };
-pub use java_regex::{MatchError, PatternError, PatternList};
+pub use java_regex::{MatchError, Names, PatternError, PatternList};
 pub use replication_factor::{BROKER_DEFAULT, FactorDecision, FactorError, ReplicationFactor};
 pub use replication_policy::{HEARTBEATS_TOPIC, ReplicationPolicy, Separators};
 pub use topic_filter::{DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, FilterVerdict, TopicFilter};

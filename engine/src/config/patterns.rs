@@ -1,0 +1,219 @@
+//! Lists of patterns: `topics`, `groups`, `config.properties.exclude` and what excludes from them.
+//!
+//! Each is compiled, whether its part of twinlog is built or not: with one that does not compile MM2 ends at its start.
+//!
+//! # References
+//! `DefaultTopicFilter`, `DefaultGroupFilter`, `DefaultConfigPropertyFilter`.
+
+use super::error::Fault;
+use super::properties::Entry;
+use super::resolve::{Resolver, has_empty_items, split_list};
+use crate::policy::{
+    DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, Names, PatternList,
+    TopicConfigFilter, TopicFilter,
+};
+
+/// A key whose value is such a list.
+struct ListKey {
+    key: &'static str,
+    /// Its name of before Kafka 2.7.
+    old_key: Option<&'static str>,
+    names: Names,
+    /// What its patterns are to match.
+    what: &'static str,
+}
+
+const TOPICS: ListKey = ListKey { key: "topics", old_key: None, names: Names::OfTopics, what: TOPIC };
+const TOPICS_EXCLUDE: ListKey =
+    ListKey { key: "topics.exclude", old_key: Some("topics.blacklist"), names: Names::OfTopics, what: TOPIC };
+const CONFIGS_EXCLUDE: ListKey = ListKey {
+    key: "config.properties.exclude",
+    old_key: Some("config.properties.blacklist"),
+    names: Names::OfTopics,
+    what: "name of a config",
+};
+const GROUPS: ListKey = ListKey { key: "groups", old_key: None, names: Names::Any, what: GROUP };
+const GROUPS_EXCLUDE: ListKey =
+    ListKey { key: "groups.exclude", old_key: Some("groups.blacklist"), names: Names::Any, what: GROUP };
+
+const TOPIC: &str = "legal name of a topic";
+const GROUP: &str = "name of a group";
+
+pub(super) fn topic_filter(resolver: &mut Resolver<'_>) -> Option<TopicFilter> {
+    let include = read(resolver, &TOPICS, DEFAULT_INCLUDED_TOPICS);
+    let exclude = warned_of(resolver, &TOPICS_EXCLUDE, DEFAULT_EXCLUDED_TOPICS);
+    let ((including, include), exclude) = (include?, exclude?);
+    match including {
+        Some(entry) if include.patterns().is_empty() => {
+            resolver.warn(entry, "an empty list matches no topic: nothing is copied but heartbeats");
+        }
+        Some(entry) if include.matching_nothing(Names::OfTopics).count() == include.patterns().len() => {
+            let reason = "matches no legal name of a topic, so nothing would be copied";
+            let remedy = "write names or regular expressions, with commas between";
+            resolver.fault(Fault::of(entry, reason).remedy(remedy));
+        }
+        Some(entry) => warn_of_dead_patterns(resolver, entry, &include, &TOPICS),
+        None => {}
+    }
+    Some(TopicFilter::from_lists(include, exclude))
+}
+
+/// Groups are not synced yet, but what cannot be read is not to be found out later. No list is refused for matching no
+/// group: `groups = ^$` is one way to sync none.
+pub(super) fn check_groups(resolver: &mut Resolver<'_>) {
+    warned_of(resolver, &GROUPS, &[]);
+    warned_of(resolver, &GROUPS_EXCLUDE, &[]);
+}
+
+pub(super) fn topic_configs(resolver: &mut Resolver<'_>) -> Option<TopicConfigFilter> {
+    let exclude = warned_of(resolver, &CONFIGS_EXCLUDE, DEFAULT_EXCLUDED_CONFIGS);
+    let defaults = resolver.find("use.defaults.from");
+    let is_source = defaults.is_some_and(|entry| entry.value.trim() == "source");
+    if let Some(entry) = defaults.filter(|entry| !is_source && entry.value.trim() != "target") {
+        let text = "neither `source` nor `target`, in small letters: taken for `target`, as by MM2";
+        resolver.warn(entry, text);
+    }
+    Some(TopicConfigFilter::from_list(exclude?, is_source))
+}
+
+fn warned_of(resolver: &mut Resolver<'_>, key: &ListKey, default: &[&str]) -> Option<PatternList> {
+    let (entry, list) = read(resolver, key, default)?;
+    if let Some(entry) = entry {
+        warn_of_dead_patterns(resolver, entry, &list, key);
+    }
+    Some(list)
+}
+
+fn warn_of_dead_patterns(resolver: &mut Resolver<'_>, entry: &Entry, list: &PatternList, key: &ListKey) {
+    let dead: Vec<String> =
+        list.matching_nothing(key.names).map(|pattern| format!("`{}`", pattern.escape_debug())).collect();
+    if !dead.is_empty() {
+        resolver.warn(entry, format!("{} matches no {}", dead.join(", "), key.what));
+    }
+}
+
+/// The list from its key, else from its old name, else the default; none after a fault.
+fn read<'p>(
+    resolver: &mut Resolver<'p>,
+    key: &ListKey,
+    default: &[&str],
+) -> Option<(Option<&'p Entry>, PatternList)> {
+    let mut entry = resolver.find(key.key);
+    if let Some(old) = key.old_key.and_then(|old_key| resolver.find(old_key)) {
+        let text = if entry.is_some() {
+            format!("ignored because `{}` is written too", key.key)
+        } else {
+            format!("the old name of `{}`: honoured here, ignored by MM2 since 4.0", key.key)
+        };
+        resolver.warn(old, text);
+        entry = entry.or(Some(old));
+    }
+    let Some(entry) = entry else {
+        return Some((None, PatternList::compile(default).expect("the defaults are tested to compile")));
+    };
+    if has_empty_items(&entry.value) {
+        resolver.warn(entry, "an empty item is left out; MM2 4.3 does not start with one");
+    }
+    let patterns: Vec<&str> = split_list(&entry.value).collect();
+    match PatternList::compile(&patterns) {
+        Ok(list) => Some((Some(entry), list)),
+        Err(error) => {
+            let remedy = if entry.value.contains('{') {
+                "a list is cut at every comma, also inside `{…}`: write the pattern without one"
+            } else {
+                "mend the pattern; lists are cut at commas, and a single backslash is eaten by the file format"
+            };
+            resolver.fault(Fault::of(entry, error.to_string()).remedy(remedy));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::MirrorConfig;
+
+    const BASE: &str = "clusters=a,b\na.bootstrap.servers=a:1\nb.bootstrap.servers=b:1\na->b.enabled=true\n";
+
+    fn read(more: &str) -> Result<Vec<String>, String> {
+        match MirrorConfig::from_properties(format!("{BASE}{more}").as_bytes()) {
+            Ok(config) => Ok(config.warnings().iter().map(ToString::to_string).collect()),
+            Err(errors) => Err(errors.to_string()),
+        }
+    }
+
+    #[test]
+    fn topics_that_can_match_nothing_are_refused() {
+        for text in ["topics = $TOPICS", "topics = a.*$b, a^b"] {
+            let error = read(text).unwrap_err();
+            let reason = "matches no legal name of a topic, so nothing would be copied; write names";
+            assert!(error.starts_with(&format!("line 5: `{text}`: {reason}")), "{error}");
+        }
+        for text in ["topics = ^a$", "topics = a$|b", "topics = (a|$)b*", "topics = a\\$", "groups = a b"] {
+            assert_eq!(read(text), Ok(Vec::new()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_dead_pattern_among_live_ones_is_named() {
+        for (text, sentence) in [
+            ("topics = orders, $X", "`topics`: `$X` matches no legal name of a topic"),
+            ("topics.exclude = a^b", "`topics.exclude`: `a^b` matches no legal name of a topic"),
+            ("topics.blacklist = a^b, b", "`topics.blacklist`: `a^b` matches no legal name of a topic"),
+            ("groups = $X", "`groups`: `$X` matches no name of a group"),
+            ("groups.exclude = x$y", "`groups.exclude`: `x$y` matches no name of a group"),
+            (
+                "config.properties.exclude = a b",
+                "`config.properties.exclude`: `a b` matches no name of a config",
+            ),
+        ] {
+            let warnings = read(text).unwrap();
+            assert!(warnings.contains(&format!("line 5: {sentence}")), "{text}: {warnings:?}");
+        }
+    }
+
+    #[test]
+    fn each_list_is_compiled() {
+        for key in [
+            "topics",
+            "topics.exclude",
+            "topics.blacklist",
+            "groups",
+            "groups.exclude",
+            "groups.blacklist",
+            "config.properties.exclude",
+            "config.properties.blacklist",
+        ] {
+            let error = read(&format!("{key} = ok, bad(")).unwrap_err();
+            let expected = format!("line 5: `{key} = ok, bad(`: `bad(` is not a usable regular expression");
+            assert!(error.starts_with(&expected), "{error}");
+            let warnings = read(&format!("{key} = a,,b")).unwrap();
+            assert!(warnings.iter().any(|warning| warning.contains("an empty item is left out")), "{key}");
+        }
+    }
+
+    #[test]
+    fn old_names_are_told_of_every_list() {
+        for (old, key) in [
+            ("topics.blacklist", "topics.exclude"),
+            ("groups.blacklist", "groups.exclude"),
+            ("config.properties.blacklist", "config.properties.exclude"),
+        ] {
+            let warnings = read(&format!("{old} = a")).unwrap();
+            let expected =
+                format!("line 5: `{old}`: the old name of `{key}`: honoured here, ignored by MM2 since 4.0");
+            assert_eq!(warnings, [expected]);
+            let warnings = read(&format!("{old} = a\n{key} = b")).unwrap();
+            assert_eq!(warnings, [format!("line 5: `{old}`: ignored because `{key}` is written too")]);
+        }
+    }
+
+    #[test]
+    fn a_side_that_mm2_does_not_know_is_told() {
+        for (value, told) in [("source", 0), ("target", 0), ("sauce", 1), ("Source", 1), ("", 1)] {
+            let warnings = read(&format!("use.defaults.from = {value}")).unwrap();
+            assert_eq!(warnings.len(), told, "{value}: {warnings:?}");
+            assert!(warnings.iter().all(|warning| warning.contains("neither `source` nor `target`")));
+        }
+    }
+}
