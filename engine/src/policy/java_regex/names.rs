@@ -298,10 +298,9 @@ mod tests {
             pattern in r"([ab.*+?|()$^-]|\\b|\\B|\(a|\)){0,12}",
             name in "[ab.-]{1,6}",
         ) {
-            if let Ok(list) = super::super::PatternList::compile(&[&pattern]) {
-                if list.matches(&name) == Ok(true) {
-                    assert!(!is_dead(&pattern), "{pattern:?} matches {name:?}");
-                }
+            let list = super::super::PatternList::compile(&[&pattern]);
+            if list.is_ok_and(|list| list.matches(&name) == Ok(true)) {
+                assert!(!is_dead(&pattern), "{pattern:?} matches {name:?}");
             }
         }
     }
