@@ -69,7 +69,7 @@ const ANSWERS: &[Answer] = &[
         &[
             "line 24: `cloud->msk.enabled = true`: `msk->cloud` and `cloud->msk` keep the names of topics",
             "line 15: `msk.producer.override.equest.timeout.ms`: read by nobody",
-            "`msk.producer.override.request.timeout.ms` meant?",
+            "is `msk.producer.request.timeout.ms` meant?",
             "line 19: `msk.producer.override.sasl.jaas.config`: written 2 times (lines 14, 19); the last one counts",
         ],
     ),
@@ -197,7 +197,7 @@ const ANSWERS: &[Answer] = &[
         &[
             "`task.max`: read by nobody, neither MM2 nor twinlog: is `tasks.max` meant?",
             "`sync.topics.configs.enabled`: read by nobody, neither MM2 nor twinlog: is `sync.topic.configs.enabled` meant?",
-            "`topic.blacklist`: read by nobody, neither MM2 nor twinlog: is `topics.blacklist` meant?",
+            "`topic.blacklist`: read by nobody, neither MM2 nor twinlog: is `topics.exclude` meant?",
             "groups.exclude = console-consumer-.*, connect-.*, __.*   (line 24: groups.blacklist",
         ],
     ),

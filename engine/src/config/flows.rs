@@ -3,9 +3,13 @@
 //! MM2 starts a worker for each ordered pair of clusters as long as heartbeats are on; only those with `enabled`
 //! copy anything. We start what is enabled.
 
+use std::collections::BTreeSet;
+
+use super::arrows;
 use super::error::Fault;
+use super::notices::Warning;
 use super::properties::{Entry, Properties};
-use super::resolve::{not_boolean, parse_boolean, split_list};
+use super::resolve::{has_empty_items, not_boolean, parse_boolean, split_list};
 use super::settings::Side;
 
 /// Far above what one process can serve: a short file must not make it take all memory.
@@ -78,6 +82,7 @@ pub(super) struct Enabled {
     pub(super) clusters: Vec<String>,
     pub(super) flows: Vec<FlowNames>,
     pub(super) faults: Vec<Fault>,
+    pub(super) warnings: Vec<Warning>,
 }
 
 /// Reads `clusters` and the switch of every pair.
@@ -87,11 +92,11 @@ pub(super) fn enabled(properties: &Properties) -> Enabled {
             Fault::new("the file holds no settings").remedy("write at least `clusters = a, b` and a flow");
         return Enabled { faults: vec![fault], ..Enabled::default() };
     }
-    let clusters = match clusters(properties) {
-        Ok(clusters) => clusters,
-        Err(fault) => return Enabled { faults: vec![fault], ..Enabled::default() },
-    };
     let mut enabled = Enabled::default();
+    let clusters = match clusters(properties, &mut enabled.warnings) {
+        Ok(clusters) => clusters,
+        Err(fault) => return Enabled { faults: vec![fault], ..enabled },
+    };
     for (source, target) in pairs(&clusters) {
         let Some(entry) = enabling_entry(properties, source, target) else { continue };
         match parse_boolean(&entry.value) {
@@ -114,20 +119,29 @@ pub(super) fn enabled(properties: &Properties) -> Enabled {
     enabled
 }
 
-fn clusters(properties: &Properties) -> Result<Vec<String>, Fault> {
+fn clusters(properties: &Properties, warnings: &mut Vec<Warning>) -> Result<Vec<String>, Fault> {
     let remedy = "write two or more names, such as `clusters = west, east`";
     let Some(entry) = properties.find("clusters") else {
         return Err(Fault::missing("clusters", "missing, so there is nothing to copy between").remedy(remedy));
     };
-    let clusters: Vec<String> = split_list(&entry.value).map(str::to_owned).collect();
+    let mut clusters: Vec<String> = split_list(&entry.value).map(str::to_owned).collect();
+    if has_empty_items(&entry.value) {
+        warnings.push(Warning::of(entry, "an empty name is left out; MM2 4.3 does not start with one"));
+    }
     if clusters.len() > CLUSTERS_MAX {
         let reason =
             format!("names {} clusters, more than the {CLUSTERS_MAX} of one process", clusters.len());
         return Err(Fault::of(entry, reason).remedy("split the file"));
     }
-    if let Some(twice) = clusters.iter().enumerate().find(|(i, name)| clusters[..*i].contains(name)) {
-        return Err(Fault::of(entry, format!("names `{}` twice", twice.1)).remedy("name each cluster once"));
-    }
+    // As in MM2 4.3.1.
+    let mut seen = BTreeSet::new();
+    clusters.retain(|name| {
+        let is_first = seen.insert(name.clone());
+        if !is_first {
+            warnings.push(Warning::of(entry, format!("names `{name}` more than once: that counts once")));
+        }
+        is_first
+    });
     if clusters.len() < 2 {
         return Err(Fault::of(entry, "a flow needs two clusters").remedy(remedy));
     }
@@ -136,6 +150,13 @@ fn clusters(properties: &Properties) -> Result<Vec<String>, Fault> {
 
 /// Says that nothing would be copied, and points at a switch that was meant for it but names other clusters.
 fn none_enabled(properties: &Properties, clusters: &[String]) -> Fault {
+    let miswritten = properties.effective().find_map(|entry| {
+        let meant = arrows::meant(entry, clusters)?;
+        (meant.name == "enabled").then_some((entry, meant))
+    });
+    if let Some((entry, meant)) = miswritten {
+        return Fault::of(entry, format!("{}, so no flow is enabled", meant.reason)).remedy(meant.remedy());
+    }
     let meant = properties.effective().find(|entry| {
         entry.key.contains("->")
             && entry.key.ends_with(".enabled")
@@ -246,6 +267,22 @@ enabled=true"
     }
 
     #[test]
+    fn a_cluster_named_twice_counts_once() {
+        let found = enabled(&Properties::parse(b"clusters=a, b, a, , a\nenabled=true").unwrap());
+        assert_eq!(found.clusters, ["a", "b"]);
+        assert_eq!(found.flows.iter().map(FlowNames::flow).collect::<Vec<_>>(), ["a->b", "b->a"]);
+        let warnings: Vec<String> = found.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            warnings,
+            [
+                "line 1: `clusters`: an empty name is left out; MM2 4.3 does not start with one",
+                "line 1: `clusters`: names `a` more than once: that counts once",
+                "line 1: `clusters`: names `a` more than once: that counts once",
+            ]
+        );
+    }
+
+    #[test]
     fn each_way_to_have_no_flow_has_its_sentence() {
         for (text, sentence) in [
             ("", "the file holds no settings"),
@@ -253,7 +290,11 @@ enabled=true"
             ("a.bootstrap.servers=x:1", "`clusters`: missing"),
             ("clusters=", "a flow needs two clusters"),
             ("clusters=a", "a flow needs two clusters"),
-            ("clusters=a,b,a", "names `a` twice"),
+            ("clusters=a,a", "a flow needs two clusters"),
+            ("clusters=a,b\na -> b.enabled = true", "line 2: `a = -> b.enabled = true`: the key ends here"),
+            ("clusters=a,b\na=>b.enabled = true", "so no flow is enabled; write `a->b.enabled = …`"),
+            ("clusters=a,b\na-&gt;b.enabled = true", "clusters are joined by `->`, so no flow is enabled"),
+            ("clusters=a,b\na->a.enabled = true", "names one cluster twice, so no flow is enabled"),
             ("clusters=a,b", "`a->b.enabled`: no flow is enabled"),
             ("clusters=a,b\na->b.enabled=false", "`a->b.enabled`: no flow is enabled"),
             (

@@ -9,7 +9,7 @@ use super::options::{self, FlowOptions};
 use super::properties::Properties;
 use super::providers::{self, Surroundings};
 use super::resolve::Resolver;
-use super::{loops, refused, values};
+use super::{addresses, loops, refused, values};
 
 /// Everything that a configuration says, and everything that is to be said of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,8 +44,8 @@ impl Inspection {
             Err(faults) => return Self { faults, ..Self::default() },
         };
         let (properties, spoilt) = providers::resolve(&typed, surroundings);
-        let flows::Enabled { clusters, flows, faults } = flows::enabled(&properties);
-        let mut inspection = Self { faults, ..Self::default() };
+        let flows::Enabled { clusters, flows, faults, warnings } = flows::enabled(&properties);
+        let mut inspection = Self { faults, warnings, ..Self::default() };
         for names in &flows {
             inspection.read_flow(Resolver::new(&properties, names));
         }
@@ -53,6 +53,8 @@ impl Inspection {
         let (loops, allowed_loops) = loops::check(&properties, &inspection.flows);
         inspection.faults.extend(loops);
         inspection.warnings.extend(allowed_loops);
+        inspection.warnings.extend(addresses::check(&properties, &inspection.flows));
+        inspection.faults.extend(values::check_process(&properties));
         inspection.warnings.extend(properties.utf8_note());
         inspection.warnings.extend(values::odd(&properties).map(|(entry, text)| Warning::of(entry, text)));
         let notices = notices::of_properties(&properties, &clusters, &flows);
@@ -71,6 +73,7 @@ impl Inspection {
         let names = FlowNames::of_connector(&settings);
         inspection.read_flow(Resolver::of_connector(&settings, &names));
         inspection.warnings.extend(values::blanks_before_classes(&settings));
+        inspection.warnings.extend(addresses::check(&settings, &inspection.flows));
         inspection.finish(notices::of_connector(&settings), spoilt)
     }
 

@@ -8,6 +8,8 @@
 //! name, `settings` merges what one flow and its clients get, `resolve` reads values as types, `refused` turns away what
 //! is not built, `flow` and `cluster` give types. `inspection` gathers all that is to be said before anything is returned.
 
+mod addresses;
+mod arrows;
 mod client_ids;
 mod cluster;
 mod connector;
@@ -22,6 +24,7 @@ mod loops;
 mod notices;
 mod only_into;
 mod options;
+mod other_side;
 mod patterns;
 mod properties;
 mod providers;
@@ -30,6 +33,7 @@ mod resolve;
 mod secret;
 mod settings;
 mod start_position;
+mod unknown;
 mod values;
 
 pub use client_ids::ClientIds;

@@ -6,9 +6,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::error::Origin;
 use super::flows::FlowNames;
-use super::keys::{Level, Meaning, Reading, Use, nearest, read_at};
+use super::keys::{Level, Meaning, Reading, Use, read_at};
+use super::other_side::{AtWrongEnd, at_wrong_end};
 use super::properties::{Entry, Properties};
 use super::secret::printable;
+use super::unknown::{self, Names};
 
 /// Lines that are named of a key written many times.
 const REPEATS_TOLD_MAX: usize = 10;
@@ -51,7 +53,21 @@ pub(super) struct Notices {
 
 /// Looks at every key of a properties file once.
 pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows: &[FlowNames]) -> Notices {
-    let mut notices = gather(properties, |key| best(key, clusters));
+    let mut notices = Notices { warnings: repeated(properties), ..Notices::default() };
+    let names = Names { clusters, flows };
+    for entry in properties.effective() {
+        let (level, name, reading) = best(&entry.key, clusters);
+        if let (Level::Cluster, Reading::Read(meaning)) = (level, &reading) {
+            let cluster = &entry.key[..entry.key.len() - name.len() - 1];
+            match at_wrong_end(properties, flows, entry, (cluster, name, *meaning)) {
+                Some(AtWrongEnd::Told(warning)) => notices.warnings.push(warning),
+                Some(AtWrongEnd::NotNeeded) => notices.not_needed.push(origin(entry)),
+                None => notices.sort_in(entry, &reading, String::new),
+            }
+        } else {
+            notices.sort_in(entry, &reading, || unknown::of_file(properties, names, entry, (level, name)));
+        }
+    }
     notices.warnings.extend(of_flows_not_enabled(properties, clusters, flows));
     notices
 }
@@ -76,19 +92,17 @@ fn of_flows_not_enabled(properties: &Properties, clusters: &[String], flows: &[F
 
 /// Looks at every key of a connector's configuration once.
 pub(super) fn of_connector(settings: &Properties) -> Notices {
-    gather(settings, |key| (Level::Flow, key, read_at(Level::Flow, key)))
-}
-
-fn gather(properties: &Properties, read: impl Fn(&str) -> (Level, &str, Reading)) -> Notices {
-    let mut notices = Notices { warnings: repeated(properties), ..Notices::default() };
-    for entry in properties.effective() {
-        notices.sort_in(entry, read(&entry.key));
+    let mut notices = Notices { warnings: repeated(settings), ..Notices::default() };
+    for entry in settings.effective() {
+        let reading = read_at(Level::Flow, &entry.key);
+        notices.sort_in(entry, &reading, || unknown::of_connector(settings, entry));
     }
     notices
 }
 
 impl Notices {
-    fn sort_in(&mut self, entry: &Entry, (level, name, reading): (Level, &str, Reading)) {
+    /// `unknown` says what to tell of a key that nobody knows.
+    fn sort_in(&mut self, entry: &Entry, reading: &Reading, unknown: impl FnOnce() -> String) {
         match reading {
             Reading::Read(Meaning { usage: Use::Honoured | Use::Refused, .. }) => {}
             Reading::Read(Meaning { usage: Use::NotNeeded, .. }) => self.not_needed.push(origin(entry)),
@@ -98,21 +112,11 @@ impl Notices {
             }
             Reading::Unknown => {
                 self.unknown += 1;
-                let text = unknown(&entry.key, level, name, self.unknown <= SUGGESTIONS_MAX);
+                let text =
+                    if self.unknown <= SUGGESTIONS_MAX { unknown() } else { unknown::NOBODY.to_owned() };
                 self.warnings.push(Warning::of(entry, text));
             }
         }
-    }
-}
-
-fn unknown(key: &str, level: Level, name: &str, suggest: bool) -> String {
-    let prefix = &key[..key.len() - name.len()];
-    match if suggest { nearest(level, name) } else { None } {
-        Some(known) => format!("read by nobody, neither MM2 nor twinlog: is `{prefix}{known}` meant?"),
-        None if level == Level::Top && key.contains("->") => {
-            "read by nobody: it names a cluster that `clusters` does not list".to_owned()
-        }
-        None => "read by nobody, neither MM2 nor twinlog".to_owned(),
     }
 }
 

@@ -371,8 +371,10 @@ fn keys_that_nobody_reads_say_what_was_meant_and_repeated_keys_which_counts() {
         warnings,
         [
             "line 5: `task.max`: read by nobody, neither MM2 nor twinlog: is `tasks.max` meant?",
-            "line 7: `west->east.enable`: read by nobody, neither MM2 nor twinlog: is `west->east.enabled` meant?",
-            "line 8: `north->east.topics`: read by nobody: it names a cluster that `clusters` does not list",
+            "line 7: `west->east.enable`: read by nobody, neither MM2 nor twinlog: is `west->east.enabled` meant, \
+             which stands in line 4 already?",
+            "line 8: `north->east.topics`: read by nobody: it names a cluster that `clusters` does not list (west, \
+             east)",
             "line 9: `topics`: written 2 times (lines 6, 9); the last one counts",
         ]
     );

@@ -17,9 +17,11 @@ pub(super) fn check_types(resolver: &mut Resolver<'_>) {
         .collect();
     let of_worker = resolver.worker().iter();
     faults.extend(of_worker.filter_map(|(name, entry)| judge(Scope::Worker, name, entry)));
-    let clients = [(Side::Source, Role::Consumer), (Side::Source, Role::Admin), (Side::Target, Role::Admin)];
-    let mut clients: Vec<_> =
-        clients.map(|(side, role)| (role, connectors.of_client(side, role))).into_iter().collect();
+    // The consumer at the target and the producer at the source are those of checkpoints and of offset syncs.
+    let mut clients = Vec::new();
+    for side in Side::ALL {
+        clients.extend(Role::ALL.map(|role| (role, connectors.of_client(side, role))));
+    }
     clients.push((Role::Producer, connectors.of_data_producer(resolver.worker())));
     for (role, settings) in &clients {
         let of_client = settings.iter();
@@ -28,20 +30,35 @@ pub(super) fn check_types(resolver: &mut Resolver<'_>) {
     faults.into_iter().for_each(|fault| resolver.fault(fault));
 }
 
+/// The same of the keys that count for the whole process.
+pub(super) fn check_process(properties: &Properties) -> impl Iterator<Item = Fault> {
+    keys::names(Scope::Process)
+        .filter_map(|name| properties.find(name))
+        .filter_map(|entry| judge(Scope::Process, &entry.key, entry))
+}
+
 fn judge(scope: Scope, name: &str, entry: &Entry) -> Option<Fault> {
     let Meaning { usage, .. } = keys::meaning(scope, name);
-    // Worker and client keys that are honoured are read as types; refused ones have their own sentence.
-    if usage == Use::Honoured || usage == Use::Refused {
+    // Keys that are honoured are read as types; of refused ones a sentence of their own tells the types.
+    if usage == Use::Honoured {
         return None;
     }
     let kind = keys::definition(scope, name)?.kind;
+    let of_type = if usage == Use::Refused { None } else { judge_type(kind, entry) };
+    of_type.or_else(|| {
+        let allowed = keys::allowed(scope, name).filter(|allowed| !allowed.takes(&entry.value))?;
+        let reason = format!("not {allowed}, so MM2 would not start");
+        Some(Fault::of(entry, reason).remedy("write such a value, or remove the key"))
+    })
+}
+
+fn judge_type(kind: Kind, entry: &Entry) -> Option<Fault> {
     let value = entry.value.trim();
     let integer =
         |min: i64, max: i64| parse_integer(value).is_some_and(|number| (min..=max).contains(&number));
     let what = match kind {
         Kind::Boolean => return parse_boolean(value).is_none().then(|| not_boolean(entry)),
         Kind::Short if !integer(i16::MIN.into(), i16::MAX.into()) => "a whole number from -32768 to 32767",
-        Kind::Int if name == "tasks.max" && !integer(1, i32::MAX.into()) => "a whole number from 1",
         Kind::Int if !integer(i32::MIN.into(), i32::MAX.into()) => "a whole number of 32 bits",
         Kind::Long if !integer(i64::MIN, i64::MAX) => "a whole number of 64 bits",
         Kind::Double if value.parse::<f64>().is_err() => "a number",
@@ -93,6 +110,7 @@ fn oddity(entry: &Entry) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::MirrorConfig;
 
     fn oddities(value: &str) -> Vec<String> {
         let properties = Properties::parse(format!("topics={value}\n").as_bytes()).unwrap();
@@ -114,6 +132,37 @@ mod tests {
         }
         for value in ["orders#1", "a\"b", "\"", ".*\\\\.x", "a\\tb", ""] {
             assert_eq!(oddities(value), [""; 0], "{value}");
+        }
+    }
+
+    #[test]
+    fn what_mm2_would_not_take_is_refused_whoever_reads_it() {
+        const BASE: &str =
+            "clusters=a,b\na.bootstrap.servers=a:1\nb.bootstrap.servers=b:1\na->b.enabled=true\n";
+        for (line, words) in [
+            ("offset-syncs.topic.location=sauce", "not `source` or `target`"),
+            ("offset-syncs.topic.location=SOURCE", "not `source` or `target`"),
+            ("b.exactly.once.source.support=on", "not `disabled`, `enabled` or `preparing`"),
+            ("a.consumer.isolation.level=committed", "not `read_committed` or `read_uncommitted`"),
+            ("a.consumer.auto.offset.reset=begin", "not a position to start at"),
+            ("a.security.protocol=TLS", "not a security protocol"),
+            ("b.producer.compression.type=zip", "not `none`, `gzip`, `snappy`, `lz4` or `zstd`"),
+            ("b.producer.acks=2", "not `all`, `-1`, `0` or `1`"),
+            ("a.producer.acks=2", "not `all`, `-1`, `0` or `1`"),
+            ("b.consumer.max.poll.records=0", "not a number from 1"),
+            ("a->b.consumer.fetch.min.bytes=-1", "not a number from 0"),
+            ("errors.tolerance=some", "not `none` or `all`"),
+            ("a->b.exactly.once.support=always", "not `requested` or `required`"),
+            ("config.action.reload=RESTART", "not `none` or `restart`"),
+            ("metric.names.formats=classic", "not `legacy` or `new`"),
+            ("ssl.client.auth=yes", "not `required`, `requested` or `none`"),
+            ("dedicated.mode.enable.internal.rest=yes", "neither `true` nor `false`"),
+            ("tasks.max=0", "not a number from 1"),
+            ("tasks.max=x", "not a whole number of 32 bits"),
+        ] {
+            let error = MirrorConfig::from_properties(format!("{BASE}{line}").as_bytes()).unwrap_err();
+            assert_eq!(error.faults().len(), 1, "{line}: {error}");
+            assert!(error.faults()[0].reason.starts_with(words), "{line}: {error}");
         }
     }
 

@@ -47,6 +47,13 @@ const AT_TOP: &str = "read only at top level";
 const OF_A_CLIENT: &str = "reaches no client: write `A.consumer.`, `A.producer.` or `A.admin.` before it";
 const CLIENT_AT_TOP: &str =
     "client settings are not read at top level: write them for a cluster (`A.producer.…`) or a flow";
+const OF_A_CLIENT_IN_A_FLOW: &str =
+    "reaches no client: write `A->B.consumer.`, `A->B.producer.override.` or `A->B.admin.` before it";
+const OF_THE_WORKER: &str = "read only for the Connect worker beside the target: write `B.` with the target's name before it, not the flow's";
+const OF_OFFSET_SYNCS: &str = "MM2 hands it to the producer of offset syncs alone; records are written with \
+                               `B.producer.…` and `A->B.producer.override.…`";
+const OF_CHECKPOINTS: &str = "MM2 hands it to the consumer of checkpoints alone; records are read with `A.consumer.…` \
+                              and `A->B.consumer.…`";
 const OVERRIDE: &str = "overrides are read only as `A->B.producer.override.…`";
 
 /// Prefixes of what a plugin of Connect reads for itself.
@@ -122,9 +129,15 @@ fn at_top(name: &str) -> Reading {
         Reading::Dropped(IN_A_CLUSTER)
     } else if Role::strip(name).is_some() {
         Reading::Dropped(CLIENT_AT_TOP)
+    } else if is_of_a_client(name) {
+        Reading::Dropped(OF_A_CLIENT)
     } else {
         Reading::Unknown
     }
+}
+
+fn is_of_a_client(name: &str) -> bool {
+    Role::ALL.into_iter().any(|role| definition(Scope::Client(role), name).is_some())
 }
 
 fn of_a_cluster(name: &str) -> Reading {
@@ -144,7 +157,7 @@ fn of_a_cluster(name: &str) -> Reading {
         Reading::Dropped(IN_A_FLOW)
     } else if definition(Scope::Process, name).is_some() {
         Reading::Dropped(AT_TOP)
-    } else if Role::ALL.into_iter().any(|role| definition(Scope::Client(role), name).is_some()) {
+    } else if is_of_a_client(name) {
         Reading::Dropped(OF_A_CLIENT)
     } else {
         Reading::Unknown
@@ -170,33 +183,52 @@ fn of_a_flow(name: &str) -> Reading {
         return of_a_client(Role::Producer, name);
     }
     if let Some((role, name)) = Role::strip(name) {
-        return of_a_client(role, name);
+        return of_a_client_of_a_flow(None, role, name);
+    }
+    // Before the families, of which some are beginnings of the worker's own keys.
+    if definition(Scope::Worker, name).is_some() {
+        return Reading::Dropped(OF_THE_WORKER);
     }
     if starts_with_any(name, &PLUGINS) || starts_with_any(name, &WORKER_FAMILIES) {
         return not_needed("there is no Connect worker");
     }
-    if let Some(of_side) = name.strip_prefix("source.").or_else(|| name.strip_prefix("target.")) {
-        return of_a_side(of_side);
+    for side in ["source.", "target."] {
+        if let Some(of_side) = name.strip_prefix(side) {
+            return of_a_side(side, of_side);
+        }
     }
-    if definition(Scope::Worker, name).is_some() {
-        Reading::Dropped(IN_A_CLUSTER)
-    } else if definition(Scope::Process, name).is_some() {
+    if definition(Scope::Process, name).is_some() {
         Reading::Dropped(AT_TOP)
+    } else if is_of_a_client(name) {
+        Reading::Dropped(OF_A_CLIENT_IN_A_FLOW)
     } else {
         Reading::Unknown
     }
 }
 
+/// Connectors read records at the source alone, and leave writing them to their worker.
+fn of_a_client_of_a_flow(side: Option<&str>, role: Role, name: &str) -> Reading {
+    let reading = of_a_client(role, name);
+    if is_client_base(name) || !matches!(reading, Reading::Read(_)) {
+        return reading;
+    }
+    match (role, side) {
+        (Role::Producer, _) => Reading::Dropped(OF_OFFSET_SYNCS),
+        (Role::Consumer, Some("target.")) => Reading::Dropped(OF_CHECKPOINTS),
+        _ => reading,
+    }
+}
+
 /// `source.cluster.x` reaches every client of that side if it is one of the few that all need; `source.consumer.x` one.
-fn of_a_side(name: &str) -> Reading {
+fn of_a_side(side: &str, name: &str) -> Reading {
     let Some(name) = name.strip_prefix("cluster.") else {
-        return Role::strip(name).map_or(Reading::Unknown, |(role, name)| of_a_client(role, name));
+        let of_client = Role::strip(name);
+        return of_client
+            .map_or(Reading::Unknown, |(role, name)| of_a_client_of_a_flow(Some(side), role, name));
     };
     if is_client_base(name) {
         return Reading::Read(meaning(Scope::Connector, name));
     }
-    let is_of_a_client =
-        |name| Role::ALL.into_iter().any(|role| definition(Scope::Client(role), name).is_some());
     if is_of_a_client(name) || definition(Scope::Worker, name).is_some() {
         Reading::Dropped(
             "reaches no client: write `source.consumer.`, `target.producer.` and the like before it",
@@ -270,6 +302,29 @@ mod tests {
         assert_eq!(read_at(Level::Flow, "producer.cleanup.policy"), Reading::Unknown);
         assert_eq!(read_at(Level::Cluster, "producer.override.equest.timeout.ms"), Reading::Unknown);
         assert_eq!(read_at(Level::Cluster, "message.max.bytes"), Reading::Unknown);
+    }
+
+    #[test]
+    fn what_only_the_worker_or_another_client_reads_is_dropped_for_a_flow() {
+        for (name, place) in [
+            ("offset.storage.topic", OF_THE_WORKER),
+            ("offset.storage.replication.factor", OF_THE_WORKER),
+            ("status.storage.partitions", OF_THE_WORKER),
+            ("group.id", OF_THE_WORKER),
+            ("producer.acks", OF_OFFSET_SYNCS),
+            ("producer.client.id", OF_OFFSET_SYNCS),
+            ("source.producer.acks", OF_OFFSET_SYNCS),
+            ("target.producer.acks", OF_OFFSET_SYNCS),
+            ("target.consumer.isolation.level", OF_CHECKPOINTS),
+            ("auto.offset.reset", OF_A_CLIENT_IN_A_FLOW),
+            ("acks", OF_A_CLIENT_IN_A_FLOW),
+        ] {
+            assert_eq!(read_at(Level::Flow, name), Reading::Dropped(place), "{name}");
+        }
+        for name in ["producer.security.protocol", "target.consumer.ssl.protocol", "target.admin.retries"] {
+            assert!(matches!(read_at(Level::Flow, name), Reading::Read(_)), "{name}");
+        }
+        assert_eq!(read_at(Level::Top, "auto.offset.reset"), Reading::Dropped(OF_A_CLIENT));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Every key that somebody may write: its type and default, who reads it where, and what becomes of it.
 //!
 //! Types and defaults are MM2's own, printed from its classes (`mm2-4.3.1.tsv`); what those leave out stands in
-//! `further.tsv`. What twinlog does with a key is told in `meaning`, at which level a key is read in `levels`.
+//! `further.tsv`, and which values of their types MM2 takes in `allowed`. What twinlog does with a key is told in `meaning`, at which level a key is read in `levels`.
 //!
 //! # References
 //! The `ConfigDef`s of MM2 4.3.1's three connectors, of `MirrorMakerConfig`, of Connect's distributed worker and of the
 //! clients; `MirrorClientConfig` for what clusters hand to clients.
 
+mod allowed;
 mod levels;
 mod meaning;
 mod nearest;
@@ -14,6 +15,7 @@ mod nearest;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+pub(super) use self::allowed::allowed;
 pub(super) use self::levels::{Level, Reading, is_of_worker_at_top, is_read_at_top, read_at};
 pub(super) use self::meaning::{Meaning, Use, meaning};
 pub(super) use self::nearest::nearest;
@@ -110,7 +112,15 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 /// One line of a table; none for a note. A test sees to it that nothing else is left out.
 fn row(line: &'static str) -> Option<(Scope, &'static str, Definition)> {
     let mut cells = line.split('\t');
-    let scope = match cells.next()? {
+    let scope = scope_named(cells.next()?)?;
+    let (name, kind) = (cells.next()?, Kind::parse(cells.next()?)?);
+    let default = cells.next().filter(|default| !matches!(*default, "null" | "(required)"));
+    Some((scope, name, Definition { kind, default }))
+}
+
+/// As the tables call it.
+fn scope_named(name: &str) -> Option<Scope> {
+    Some(match name {
         "connector" => Scope::Connector,
         "process" => Scope::Process,
         "worker" => Scope::Worker,
@@ -118,10 +128,7 @@ fn row(line: &'static str) -> Option<(Scope, &'static str, Definition)> {
         "producer" => Scope::Client(Role::Producer),
         "admin" => Scope::Client(Role::Admin),
         _ => return None,
-    };
-    let (name, kind) = (cells.next()?, Kind::parse(cells.next()?)?);
-    let default = cells.next().filter(|default| !matches!(*default, "null" | "(required)"));
-    Some((scope, name, Definition { kind, default }))
+    })
 }
 
 /// Type and default of `name`, if `scope` defines it.

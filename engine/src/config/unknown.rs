@@ -1,0 +1,171 @@
+//! What to say of a key that nobody reads: what happened, and what was probably meant.
+
+use super::arrows;
+use super::flows::FlowNames;
+use super::keys::{Level, Reading, nearest, read_at};
+use super::properties::{Entry, Properties};
+
+/// Said of a key of which nothing more is known.
+pub(super) const NOBODY: &str = "read by nobody, neither MM2 nor twinlog";
+
+/// Of a properties file: its clusters and the flows that are enabled.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub(super) clusters: &'a [String],
+    pub(super) flows: &'a [FlowNames],
+}
+
+/// The sentence for a key of a properties file. `name` is the key at its `level`.
+pub(super) fn of_file(
+    properties: &Properties,
+    names: Names<'_>,
+    entry: &Entry,
+    (level, name): (Level, &str),
+) -> String {
+    if let Some(meant) = arrows::meant(entry, names.clusters) {
+        return format!("{}: {}", meant.reason, meant.remedy());
+    }
+    let of_names = if level == Level::Top { of_cluster_names(&entry.key, names.clusters) } else { None };
+    of_names.unwrap_or_else(|| match suggestion(&entry.key, level, name) {
+        Some(meant) => format!("{NOBODY}: {}", question(properties, names, &meant)),
+        None => NOBODY.to_owned(),
+    })
+}
+
+/// The same for a key of a connector's own configuration.
+pub(super) fn of_connector(settings: &Properties, entry: &Entry) -> String {
+    match nearest(Level::Flow, &entry.key) {
+        Some(meant) => {
+            let names = Names { clusters: &[], flows: &[] };
+            format!("{NOBODY}: {}", question(settings, names, &meant))
+        }
+        None => NOBODY.to_owned(),
+    }
+}
+
+/// The whole key that was probably meant.
+fn suggestion(key: &str, level: Level, name: &str) -> Option<String> {
+    let prefix = &key[..key.len() - name.len()];
+    match nearest(level, name) {
+        Some(known) => Some(format!("{prefix}{known}")),
+        // Of flows, written for a cluster.
+        None if level == Level::Cluster => nearest(Level::Top, name),
+        None => None,
+    }
+}
+
+/// A key that is written already, or that every flow has of its own, would do nothing.
+fn question(properties: &Properties, names: Names<'_>, meant: &str) -> String {
+    if let Some(there) = properties.find(meant) {
+        return format!("is `{meant}` meant, which stands in line {} already?", there.line);
+    }
+    let own: Vec<_> = names.flows.iter().filter_map(|flow| properties.find(&flow.key(meant))).collect();
+    match own.first() {
+        Some(first) if own.len() == names.flows.len() => {
+            format!("is `{meant}` meant? It would do nothing: line {} (`{}`) counts", first.line, first.key)
+        }
+        _ => format!("is `{meant}` meant?"),
+    }
+}
+
+/// A key that would be read if the clusters that it names were those in `clusters`.
+fn of_cluster_names(key: &str, clusters: &[String]) -> Option<String> {
+    let is_cluster = |name: &str| clusters.iter().any(|known| known == name);
+    let listed = clusters.join(", ");
+    let Some((source, rest)) = key.split_once("->") else {
+        let (cluster, name) = key.split_once('.')?;
+        let is_read = matches!(read_at(Level::Cluster, name), Reading::Read(_));
+        let in_other_letters = clusters.iter().find(|known| known.eq_ignore_ascii_case(cluster));
+        return is_read.then(|| match in_other_letters {
+            Some(known) => format!("{NOBODY}: is `{known}.{name}` meant?"),
+            None => format!("read by nobody: no cluster is named `{cluster}` in `clusters` ({listed})"),
+        });
+    };
+    if is_cluster(source) && rest.strip_prefix(source).is_some_and(|rest| rest.starts_with('.')) {
+        let remedy = "write two of the clusters";
+        return Some(format!(
+            "read by nobody: it names one cluster twice, and a flow goes from one to another; {remedy} ({listed})"
+        ));
+    }
+    let meant = clusters.iter().find_map(|source| {
+        let rest = in_other_letters(key, source)?.strip_prefix("->")?;
+        clusters.iter().find_map(|target| {
+            let rest = in_other_letters(rest, target).filter(|rest| rest.starts_with('.'))?;
+            Some(format!("{source}->{target}{rest}"))
+        })
+    });
+    Some(match meant {
+        Some(meant) => format!("{NOBODY}: is `{meant}` meant?"),
+        None => format!("read by nobody: it names a cluster that `clusters` does not list ({listed})"),
+    })
+}
+
+/// What follows the name in `text`, where at most capitals differ.
+fn in_other_letters<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let (written, rest) = text.split_at_checked(name.len())?;
+    written.eq_ignore_ascii_case(name).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Inspection;
+    use crate::config::providers::Surroundings;
+
+    const BASE: &str = "clusters=a,b\na.bootstrap.servers=a:1\nb.bootstrap.servers=b:1\na->b.enabled=true\n\
+                        a->b.topics=t\n";
+
+    fn told(more: &str) -> String {
+        let inspection = Inspection::of_file(format!("{BASE}{more}").as_bytes(), Surroundings::process());
+        let warnings: Vec<String> = inspection.warnings().iter().map(ToString::to_string).collect();
+        assert_eq!(warnings.len(), 1, "{more}: {warnings:?}");
+        warnings[0].clone()
+    }
+
+    #[test]
+    fn each_kind_has_its_sentence() {
+        const NOBODY: &str = "read by nobody, neither MM2 nor twinlog";
+        for (line, sentence) in [
+            ("frobnicate=1", format!("`frobnicate`: {NOBODY}")),
+            ("task.max=1", format!("`task.max`: {NOBODY}: is `tasks.max` meant?")),
+            (
+                "topics.include=x",
+                format!("`topics.include`: {NOBODY}: is `topics` meant? It would do nothing: line 5 (`a->b.topics`) counts"),
+            ),
+            (
+                "a->b.topic=x",
+                format!("`a->b.topic`: {NOBODY}: is `a->b.topics` meant, which stands in line 5 already?"),
+            ),
+            ("a.sync.topic.acl.enabled=false", format!("`a.sync.topic.acl.enabled`: {NOBODY}: is `sync.topic.acls.enabled` meant?")),
+            (
+                "c.bootstrap.servers=c:1",
+                "`c.bootstrap.servers`: read by nobody: no cluster is named `c` in `clusters` (a, b)".to_owned(),
+            ),
+            ("A.bootstrap.servers=c:1", format!("`A.bootstrap.servers`: {NOBODY}: is `a.bootstrap.servers` meant?")),
+            ("A->B.topics=c", format!("`A->B.topics`: {NOBODY}: is `a->b.topics` meant?")),
+            (
+                "a->c.topics=c",
+                "`a->c.topics`: read by nobody: it names a cluster that `clusters` does not list (a, b)".to_owned(),
+            ),
+            (
+                "a->a.enabled=true",
+                "`a->a.enabled`: read by nobody: it names one cluster twice, and a flow goes from one to another; write \
+                 two of the clusters (a, b)"
+                    .to_owned(),
+            ),
+            (
+                "a -> b.groups = x",
+                "`a`: the key ends here, at the first blank, `=` or `:`, and nobody reads it: write `a->b.groups = …`, \
+                 without blanks in the key"
+                    .to_owned(),
+            ),
+            (
+                "a-&gt;b.groups = x",
+                "`a-&gt;b.groups`: read by nobody: clusters are joined by `->`: write `a->b.groups = …`, without blanks in \
+                 the key"
+                    .to_owned(),
+            ),
+        ] {
+            assert_eq!(told(line), format!("line 6: {sentence}"), "{line}");
+        }
+    }
+}
