@@ -43,12 +43,10 @@ impl Reading {
 const IN_A_CLUSTER: &str = "read only for a cluster: write `A.` with the cluster's name before it";
 const IN_A_FLOW: &str =
     "read only at top level or for a flow: write it without the cluster, or with `A->B.` before it";
+const IN_A_FLOW_ONLY: &str = "read only for a flow: write `A->B.` with the names of its clusters before it";
 const AT_TOP: &str = "read only at top level";
-const OF_A_CLIENT: &str = "reaches no client: write `A.consumer.`, `A.producer.` or `A.admin.` before it";
 const CLIENT_AT_TOP: &str =
     "client settings are not read at top level: write them for a cluster (`A.producer.…`) or a flow";
-const OF_A_CLIENT_IN_A_FLOW: &str =
-    "reaches no client: write `A->B.consumer.`, `A->B.producer.override.` or `A->B.admin.` before it";
 const OF_THE_WORKER: &str = "read only for the Connect worker beside the target: write `B.` with the target's name before it, not the flow's";
 const OF_OFFSET_SYNCS: &str = "MM2 hands it to the producer of offset syncs alone; records are written with \
                                `B.producer.…` and `A->B.producer.override.…`";
@@ -129,15 +127,36 @@ fn at_top(name: &str) -> Reading {
         Reading::Dropped(IN_A_CLUSTER)
     } else if Role::strip(name).is_some() {
         Reading::Dropped(CLIENT_AT_TOP)
-    } else if is_of_a_client(name) {
-        Reading::Dropped(OF_A_CLIENT)
-    } else {
+    } else if let Some(reading) = of_some_client(Level::Top, name) {
+        reading
+    } else if of_a_flow(name) == Reading::Unknown {
         Reading::Unknown
+    } else {
+        Reading::Dropped(IN_A_FLOW_ONLY)
     }
 }
 
-fn is_of_a_client(name: &str) -> bool {
-    Role::ALL.into_iter().any(|role| definition(Scope::Client(role), name).is_some())
+/// A setting of clients without their prefix: which one to write, where only one kind of client has it.
+fn of_some_client(level: Level, name: &str) -> Option<Reading> {
+    let mut roles = Role::ALL.into_iter().filter(|role| definition(Scope::Client(*role), name).is_some());
+    let first = roles.next()?;
+    let only = if roles.next().is_none() { Some(first) } else { None };
+    Some(Reading::Dropped(match (level, only) {
+        (Level::Flow, Some(Role::Consumer)) => "reaches no client: write `A->B.consumer.` before it",
+        (Level::Flow, Some(Role::Producer)) => "reaches no client: write `A->B.producer.override.` before it",
+        (Level::Flow, Some(Role::Admin)) => "reaches no client: write `A->B.admin.` before it",
+        (Level::Flow, None) => {
+            "reaches no client: write `A->B.consumer.`, `A->B.producer.override.` or `A->B.admin.` before it"
+        }
+        (_, Some(Role::Consumer)) => {
+            "reaches no client: write `A.consumer.` with the source's name before it"
+        }
+        (_, Some(Role::Producer)) => {
+            "reaches no client: write `B.producer.` with the target's name before it"
+        }
+        (_, Some(Role::Admin)) => "reaches no client: write `A.admin.` with the cluster's name before it",
+        (_, None) => "reaches no client: write `A.consumer.`, `A.producer.` or `A.admin.` before it",
+    }))
 }
 
 fn of_a_cluster(name: &str) -> Reading {
@@ -157,10 +176,8 @@ fn of_a_cluster(name: &str) -> Reading {
         Reading::Dropped(IN_A_FLOW)
     } else if definition(Scope::Process, name).is_some() {
         Reading::Dropped(AT_TOP)
-    } else if is_of_a_client(name) {
-        Reading::Dropped(OF_A_CLIENT)
     } else {
-        Reading::Unknown
+        of_some_client(Level::Cluster, name).unwrap_or(Reading::Unknown)
     }
 }
 
@@ -199,10 +216,8 @@ fn of_a_flow(name: &str) -> Reading {
     }
     if definition(Scope::Process, name).is_some() {
         Reading::Dropped(AT_TOP)
-    } else if is_of_a_client(name) {
-        Reading::Dropped(OF_A_CLIENT_IN_A_FLOW)
     } else {
-        Reading::Unknown
+        of_some_client(Level::Flow, name).unwrap_or(Reading::Unknown)
     }
 }
 
@@ -229,7 +244,7 @@ fn of_a_side(side: &str, name: &str) -> Reading {
     if is_client_base(name) {
         return Reading::Read(meaning(Scope::Connector, name));
     }
-    if is_of_a_client(name) || definition(Scope::Worker, name).is_some() {
+    if of_some_client(Level::Flow, name).is_some() || definition(Scope::Worker, name).is_some() {
         Reading::Dropped(
             "reaches no client: write `source.consumer.`, `target.producer.` and the like before it",
         )
@@ -316,15 +331,35 @@ mod tests {
             ("source.producer.acks", OF_OFFSET_SYNCS),
             ("target.producer.acks", OF_OFFSET_SYNCS),
             ("target.consumer.isolation.level", OF_CHECKPOINTS),
-            ("auto.offset.reset", OF_A_CLIENT_IN_A_FLOW),
-            ("acks", OF_A_CLIENT_IN_A_FLOW),
         ] {
             assert_eq!(read_at(Level::Flow, name), Reading::Dropped(place), "{name}");
         }
         for name in ["producer.security.protocol", "target.consumer.ssl.protocol", "target.admin.retries"] {
             assert!(matches!(read_at(Level::Flow, name), Reading::Read(_)), "{name}");
         }
-        assert_eq!(read_at(Level::Top, "auto.offset.reset"), Reading::Dropped(OF_A_CLIENT));
+    }
+
+    #[test]
+    fn settings_of_clients_without_their_prefix_name_it() {
+        for (level, name, prefix) in [
+            (Level::Top, "auto.offset.reset", "`A.consumer.` with"),
+            (Level::Cluster, "auto.offset.reset", "`A.consumer.` with"),
+            (Level::Flow, "auto.offset.reset", "`A->B.consumer.` before"),
+            (Level::Top, "acks", "`B.producer.` with"),
+            (Level::Cluster, "acks", "`B.producer.` with"),
+            (Level::Flow, "acks", "`A->B.producer.override.` before"),
+            (Level::Cluster, "bootstrap.controllers", "`A.admin.` with"),
+            (Level::Flow, "bootstrap.controllers", "`A->B.admin.` before"),
+            (Level::Cluster, "enable.metrics.push", "`A.consumer.`, `A.producer.` or `A.admin.`"),
+            (Level::Top, "source.consumer.isolation.level", "`A->B.` with"),
+            (Level::Top, "target.cluster.bootstrap.servers", "`A->B.` with"),
+        ] {
+            let reading = read_at(level, name);
+            let is_told =
+                matches!(reading, Reading::Dropped(place) if place.contains(&format!("write {prefix}")));
+            assert!(is_told, "{name}: {reading:?}");
+        }
+        assert_eq!(read_at(Level::Top, "source.bootstrap.servers"), Reading::Unknown);
     }
 
     #[test]

@@ -107,9 +107,9 @@ fn of_every_client() -> impl Iterator<Item = &'static str> {
     ["bootstrap.servers", "security.protocol"].into_iter().chain(security)
 }
 
-/// Small letters; lists include by having no ending, and exclude by `.exclude`.
+/// Small letters without quotes around them; lists include by having no ending, and exclude by `.exclude`.
 fn in_mm2_s_words(written: &str) -> String {
-    let written = written.to_ascii_lowercase().replace('_', ".");
+    let written = written.trim_matches(['"', '\'']).to_ascii_lowercase().replace('_', ".");
     let included = INCLUDING.iter().find_map(|ending| written.strip_suffix(ending));
     let is_list = |name: &&str| ["topic", "topics", "group", "groups"].contains(name);
     match included.filter(is_list) {
@@ -153,6 +153,7 @@ mod tests {
             (Level::Flow, "topic", "topics"),
             (Level::Flow, "topic.regex", "topics"),
             (Level::Flow, "groups.include", "groups"),
+            (Level::Top, "\"topics\"", "topics"),
             (Level::Flow, "exclude.topics", "topics.exclude"),
             (Level::Flow, "topics.excluded", "topics.exclude"),
             (Level::Top, "replication.policy", "replication.policy.class"),
