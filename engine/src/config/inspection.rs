@@ -6,6 +6,7 @@ use super::flow::{self, FlowConfig};
 use super::flows::{self, FlowNames};
 use super::notices::{self, Notices, Warning};
 use super::options::{self, FlowOptions};
+use super::patterns::Compiled;
 use super::properties::Properties;
 use super::providers::{self, Surroundings};
 use super::resolve::Resolver;
@@ -46,8 +47,9 @@ impl Inspection {
         let (properties, spoilt) = providers::resolve(&typed, surroundings);
         let flows::Enabled { clusters, flows, faults, warnings } = flows::enabled(&properties);
         let mut inspection = Self { faults, warnings, ..Self::default() };
+        let compiled = Compiled::default();
         for names in &flows {
-            inspection.read_flow(Resolver::new(&properties, names));
+            inspection.read_flow(Resolver::new(&properties, names, &compiled));
         }
         inspection.faults.extend(refused::heartbeats_of_pairs(&properties, &clusters));
         let (loops, allowed_loops) = loops::check(&properties, &inspection.flows);
@@ -71,7 +73,7 @@ impl Inspection {
         let (settings, spoilt) = providers::resolve(&typed, surroundings);
         let mut inspection = Self { faults: connector::check(&settings), ..Self::default() };
         let names = FlowNames::of_connector(&settings);
-        inspection.read_flow(Resolver::of_connector(&settings, &names));
+        inspection.read_flow(Resolver::of_connector(&settings, &names, &Compiled::default()));
         inspection.warnings.extend(values::blanks_before_classes(&settings));
         inspection.warnings.extend(addresses::check(&settings, &inspection.flows));
         inspection.finish(notices::of_connector(&settings), spoilt)

@@ -5,13 +5,30 @@
 //! # References
 //! `DefaultTopicFilter`, `DefaultGroupFilter`, `DefaultConfigPropertyFilter`.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use super::error::Fault;
 use super::properties::Entry;
 use super::resolve::{Resolver, has_empty_items, split_list};
 use crate::policy::{
-    DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, Names, PatternList,
-    TopicConfigFilter, TopicFilter,
+    DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, Names, PatternError,
+    PatternList, TopicConfigFilter, TopicFilter,
 };
+
+/// Lists that were compiled for one flow, for the next one that has the same: most flows of a file share theirs.
+#[derive(Default)]
+pub(super) struct Compiled {
+    lists: RefCell<BTreeMap<Vec<String>, Result<PatternList, PatternError>>>,
+}
+
+impl Compiled {
+    fn list(&self, patterns: &[&str]) -> Result<PatternList, PatternError> {
+        let written = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+        let mut lists = self.lists.borrow_mut();
+        lists.entry(written).or_insert_with(|| PatternList::compile(patterns)).clone()
+    }
+}
 
 /// A key whose value is such a list.
 struct ListKey {
@@ -109,13 +126,14 @@ fn read<'p>(
         entry = entry.or(Some(old));
     }
     let Some(entry) = entry else {
-        return Some((None, PatternList::compile(default).expect("the defaults are tested to compile")));
+        let list = resolver.compiled().list(default);
+        return Some((None, list.expect("the defaults are tested to compile")));
     };
     if has_empty_items(&entry.value) {
         resolver.warn(entry, "an empty item is left out; MM2 4.3 does not start with one");
     }
     let patterns: Vec<&str> = split_list(&entry.value).collect();
-    match PatternList::compile(&patterns) {
+    match resolver.compiled().list(&patterns) {
         Ok(list) => Some((Some(entry), list)),
         Err(error) => {
             let remedy = if entry.value.contains('{') {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::error::{Fault, Origin};
 use super::flows::FlowNames;
 use super::notices::Warning;
+use super::patterns::Compiled;
 use super::properties::{Entry, Properties};
 use super::settings::{Settings, Side};
 
@@ -27,6 +28,7 @@ pub(super) struct Resolver<'p> {
     is_connector: bool,
     properties: &'p Properties,
     names: &'p FlowNames,
+    compiled: &'p Compiled,
     connectors: Settings<'p>,
     worker: Settings<'p>,
     faults: Vec<Fault>,
@@ -34,17 +36,22 @@ pub(super) struct Resolver<'p> {
 }
 
 impl<'p> Resolver<'p> {
-    pub(super) fn new(properties: &'p Properties, names: &'p FlowNames) -> Self {
+    pub(super) fn new(properties: &'p Properties, names: &'p FlowNames, compiled: &'p Compiled) -> Self {
         let connectors = Settings::of_connectors(properties, names);
         let worker = Settings::of_worker(properties, names);
         let (faults, warnings) = (Vec::new(), Vec::new());
-        Self { is_connector: false, properties, names, connectors, worker, faults, warnings }
+        Self { is_connector: false, properties, names, compiled, connectors, worker, faults, warnings }
     }
 
     /// Reads a connector's own configuration. What its worker gets is the worker's affair.
-    pub(super) fn of_connector(settings: &'p Properties, names: &'p FlowNames) -> Self {
+    pub(super) fn of_connector(
+        settings: &'p Properties,
+        names: &'p FlowNames,
+        compiled: &'p Compiled,
+    ) -> Self {
         let connectors = Settings::of_connector(settings);
-        Self { is_connector: true, connectors, worker: Settings::default(), ..Self::new(settings, names) }
+        let worker = Settings::default();
+        Self { is_connector: true, connectors, worker, ..Self::new(settings, names, compiled) }
     }
 
     /// How a key of a cluster is written.
@@ -66,6 +73,11 @@ impl<'p> Resolver<'p> {
 
     pub(super) fn names(&self) -> &'p FlowNames {
         self.names
+    }
+
+    /// The lists that flows before this one had.
+    pub(super) fn compiled(&self) -> &'p Compiled {
+        self.compiled
     }
 
     pub(super) fn fault(&mut self, fault: Fault) {
