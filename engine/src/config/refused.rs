@@ -61,6 +61,9 @@ const RULES: &[Rule] = &[
     (Scope::Connector, "key.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
     (Scope::Connector, "value.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
     (Scope::Connector, "header.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
+    (Scope::Worker, "key.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
+    (Scope::Worker, "value.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
+    (Scope::Worker, "header.converter", Passes::Class(CONVERTERS, "ByteArrayConverter"), BYTES_ONLY),
     (
         Scope::Connector,
         "transforms",
@@ -130,6 +133,10 @@ pub(super) fn check(resolver: &mut Resolver<'_>) {
         let entry = match scope {
             Scope::Connector => resolver.find(name),
             Scope::Process => resolver.properties().find(name),
+            // A converter of the connectors' own overrules the worker's.
+            Scope::Worker if keys::definition(Scope::Connector, name).is_some() => {
+                if resolver.find(name).is_some() { None } else { resolver.worker().get(name) }
+            }
             Scope::Worker => resolver.worker().get(name),
             Scope::Client(_) => reader.get(name),
         };
