@@ -16,6 +16,7 @@ Exit codes:
    64  the file or the command line cannot be used, or a cluster refuses what nothing can do without
    69  a cluster was not reached in time
    70  a bug
+   74  standard output cannot be written
   130  a second signal: ended at once
 Of several flows the one that fared worst counts: 70 before 64, 69, 1 and 0.";
 

@@ -13,6 +13,8 @@ pub(crate) enum ExitCode {
     Unreachable,
     /// The configuration or the command line cannot be used (`EX_USAGE`).
     BadConfig,
+    /// What was asked for could not be written to standard output (`EX_IOERR`).
+    NotWritten,
     /// A bug of twinlog (`EX_SOFTWARE`).
     Bug,
     /// A second signal came while draining: ended at once.
@@ -35,6 +37,7 @@ impl ExitCode {
             Self::Held => 1,
             Self::BadConfig => 64,
             Self::Unreachable => 69,
+            Self::NotWritten => 74,
             Self::Bug => 70,
             Self::SecondSignal => 130,
         }

@@ -40,9 +40,18 @@ pub(crate) fn tell(text: &[u8]) {
     let _ = io::stderr().lock().write_all(text);
 }
 
-/// Writes a result to standard output. A reader that has seen enough (`| head`) is no error.
-pub(crate) fn print(text: &[u8]) {
-    let _ = io::stdout().lock().write_all(text);
+/// Writes a result to standard output, in parts. A reader that has seen enough (`| head`) is no error.
+///
+/// # Errors
+/// What else kept it from being written, such as a full disk.
+pub(crate) fn print(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    unless_closed(write(&mut out).and_then(|()| out.flush()))
+}
+
+/// What became of a result on standard output, where a reader that is gone is no error.
+pub(crate) fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
 /// Takes live lines away while a log line is written, so that neither cuts the other.

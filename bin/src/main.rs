@@ -11,7 +11,10 @@ mod logging;
 mod progress;
 mod signals;
 
-use std::panic::{self, AssertUnwindSafe};
+use std::{
+    io::{self, Write as _},
+    panic::{self, AssertUnwindSafe},
+};
 
 use clap::Parser as _;
 
@@ -22,11 +25,21 @@ fn main() {
         // A panic is a bug. The engine never leaves a partition half moved, so ending here loses nothing.
         Ok(args) => panic::catch_unwind(AssertUnwindSafe(|| commands::run(args))).unwrap_or(ExitCode::Bug),
         Err(help_or_fault) => {
-            // Whoever reads the output may be gone; there is nobody left to tell.
-            let _ = help_or_fault.print();
-            if help_or_fault.use_stderr() { ExitCode::BadConfig } else { ExitCode::Done }
+            let printed = help_or_fault.print().and_then(|()| io::stdout().flush());
+            match logging::unless_closed(printed) {
+                // Whoever reads the errors may be gone; there is nobody left to tell.
+                _ if help_or_fault.use_stderr() => ExitCode::BadConfig,
+                Ok(()) => ExitCode::Done,
+                Err(error) => not_written(&error),
+            }
         }
     };
     // Not a return from main: tasks of an engine that was told to end at once must not hold the process.
     std::process::exit(code.number());
+}
+
+/// Standard output took no more, and not because its reader had seen enough.
+fn not_written(error: &io::Error) -> ExitCode {
+    logging::tell(format!("error: standard output cannot be written: {error}\n").as_bytes());
+    ExitCode::NotWritten
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::MultiProgress;
 use tracing::{error, info, warn};
-use twinlog_engine::config::MirrorConfig;
+use twinlog_engine::config::{MirrorConfig, in_a_line, printable};
 use twinlog_engine::{Engine, Error};
 
 use self::watch::Flows;
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 
 /// Lists every fault of the file: for people without time stamps, for machines one line each.
 fn refuse(args: &RunArgs, refused: &load::LoadError) -> ExitCode {
-    let file = args.file.display();
+    let file = printable(&args.file.display().to_string());
     match args.log_format {
         LogFormat::Text => {
             let sentences = refused.sentences().join("\n  ");
@@ -72,12 +72,13 @@ fn announce(config: &MirrorConfig) {
     for warning in config.warnings() {
         warn!("{warning}");
     }
-    for (origins, what) in [
+    for (keys, what) in [
         (config.not_needed(), "not needed here, without effect"),
         (config.later(), "without effect until their part is built"),
     ] {
-        let keys = origins.iter().map(|origin| format!("{} (line {})", origin.key, origin.line));
-        let keys: Vec<String> = keys.collect();
+        let origins = keys.iter().filter_map(|warning| warning.origin.as_ref());
+        let keys: Vec<String> =
+            origins.map(|origin| format!("{} (line {})", in_a_line(&origin.key), origin.line)).collect();
         if !keys.is_empty() {
             info!("{what}: {}", keys.join(", "));
         }

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster::ClusterConfig;
 use super::flow::FlowConfig;
-use super::notices::Warning;
 use super::properties::{Entry, Properties};
 use super::settings::Side;
+use super::warning::Warning;
 
 /// A cluster's addresses, in small letters, and where they are written.
 #[derive(Clone)]

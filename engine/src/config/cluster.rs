@@ -1,6 +1,7 @@
 //! What is needed to reach a cluster.
 
 use super::error::Fault;
+use super::form::Form;
 use super::resolve::Resolver;
 use super::settings::Side;
 use crate::io::bootstrap::{Bootstrap, BootstrapError, HostPort};
@@ -23,8 +24,12 @@ pub(super) fn read(resolver: &mut Resolver<'_>, side: Side) -> Option<ClusterCon
     let alias = resolver.string(side.alias_key()).map_or_else(|| name.clone(), |s| s.value);
     let Some(entry) = resolver.find_of_cluster(side, "bootstrap.servers") else {
         let key = resolver.cluster_key(side, "bootstrap.servers");
-        let remedy = format!("write `{key} = host:port,…`");
-        let reason = format!("missing, so cluster `{name}` cannot be found");
+        let remedy = format!("write {}", resolver.form().setting(&key, "host:port,…"));
+        let reason = match (resolver.form(), side) {
+            (Form::Properties, _) => format!("missing, so cluster `{name}` cannot be found"),
+            (Form::Connector, Side::Source) => "missing, so the source cannot be found".to_owned(),
+            (Form::Connector, Side::Target) => "missing, so the target cannot be found".to_owned(),
+        };
         resolver.fault(Fault::missing(key, reason).remedy(remedy));
         return None;
     };

@@ -7,27 +7,34 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::Fault;
+use super::form::Form;
 use super::properties::{Entry, Properties};
+use super::recognition::without_byte_order_mark;
 
 /// Reads `{"name": …, "config": {…}}` or the inner object alone: the settings, `name` among them, each with its line.
 ///
 /// # Errors
 /// What is not JSON, with line and column; what is no text, number or truth value; two different names.
 pub(super) fn parse(bytes: &[u8]) -> Result<Properties, Vec<Fault>> {
+    let bytes = without_byte_order_mark(bytes);
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
         vec![Fault::new("not text in UTF-8").at_line(line).remedy("write the body in UTF-8")]
     })?;
-    let outer: Object<'_> = serde_json::from_str(text).map_err(|error| vec![not_json(&error)])?;
+    let outer: Object<'_> = serde_json::from_str(text).map_err(|error| vec![not_json(text, &error)])?;
+    let lines = Lines::of(text);
+    if let Some(fault) = of_another_program(&lines, &outer) {
+        return Err(vec![fault]);
+    }
     let config = outer.0.iter().find(|(key, _)| key == "config").map(|(_, value)| value.get());
-    let Some(inner) = config.filter(|value| value.starts_with('{')) else { return settings(text, outer.0) };
-    let beside = beside_config(text, &outer);
+    let Some(inner) = config.filter(|value| value.starts_with('{')) else { return settings(&lines, outer.0) };
+    let beside = beside_config(&lines, &outer);
     if !beside.is_empty() {
         return Err(beside);
     }
-    let inner: Object<'_> = serde_json::from_str(inner).map_err(|error| vec![not_json(&error)])?;
+    let inner: Object<'_> = serde_json::from_str(inner).map_err(|error| vec![not_json(text, &error)])?;
     let names = outer.0.into_iter().filter(|(key, _)| key == "name").chain(inner.0);
-    let settings = settings(text, names.collect())?;
+    let settings = settings(&lines, names.collect())?;
     let mut names = settings.entries().iter().filter(|entry| entry.key == "name");
     match (names.next(), names.next()) {
         (Some(outer), Some(inner)) if outer.value != inner.value => {
@@ -39,7 +46,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Properties, Vec<Fault>> {
 }
 
 /// What stands beside `config` where only the name may stand: settings there would be lost, and so would a second `config`.
-fn beside_config(text: &str, outer: &Object<'_>) -> Vec<Fault> {
+fn beside_config(lines: &Lines<'_>, outer: &Object<'_>) -> Vec<Fault> {
     let is_known = |key: &str, value: &RawValue| {
         // A key with an underscore before it is a note.
         key == "name"
@@ -52,11 +59,26 @@ fn beside_config(text: &str, outer: &Object<'_>) -> Vec<Fault> {
         !(is_known(key, value) || key == "config" && configs == 1)
     });
     let fault = |(key, value): &(String, &RawValue)| {
+        let remedy = match key.as_str() {
+            // What Connect answers when it is asked for a connector.
+            "tasks" | "type" => "leave it out: Connect tells it of a connector, and does not take it",
+            "initial_state" => "leave it out: a connector begins as RUNNING",
+            _ => "write it inside `config`, once",
+        };
         Fault::missing(key, "stands beside `config`, where it is read by nobody")
-            .at_line(line_of(text, value.get()))
-            .remedy("write it inside `config`, once")
+            .at_line(lines.of_part(value.get()))
+            .remedy(remedy)
     };
     beside.map(fault).collect()
+}
+
+/// JSON that is known to be something else: its members would only be refused one by one.
+fn of_another_program(lines: &Lines<'_>, outer: &Object<'_>) -> Option<Fault> {
+    let find = |name: &str| outer.0.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+    let kind = find("apiVersion").and(find("kind"))?;
+    let fault = Fault::missing("kind", "a resource of Kubernetes, not a connector's settings");
+    let remedy = "take what stands below `spec.config`, with the class as `connector.class`";
+    Some(fault.at_line(lines.of_part(kind.get())).remedy(remedy))
 }
 
 /// What Connect would refuse of a connector's settings before anything else: its class.
@@ -66,12 +88,13 @@ pub(super) fn check(settings: &Properties) -> Vec<Fault> {
         format!("MirrorSourceConnector, MirrorCheckpointConnector or MirrorHeartbeatConnector of {PACKAGE}*");
     let Some(entry) = settings.find("connector.class") else {
         let fault = Fault::missing("connector.class", "missing, so it is not known what to run");
-        return vec![fault.remedy(format!("write {classes}"))];
+        return vec![fault.remedy(format!("write one of {classes}"))];
     };
     let mut faults = Vec::new();
     if settings.find("source.cluster.alias").is_none() {
         let fault = Fault::missing("source.cluster.alias", "missing, and a connector must have it");
-        faults.push(fault.remedy("write the source's alias; it may be empty"));
+        let example = Form::Connector.setting("source.cluster.alias", "west");
+        faults.push(fault.remedy(format!("write the source's alias, such as {example}; it may be empty")));
     }
     let class = entry.value.trim();
     let (sentence, remedy) = match class.strip_prefix(PACKAGE).unwrap_or(class) {
@@ -113,20 +136,24 @@ impl<'de> Deserialize<'de> for Object<'de> {
     }
 }
 
-fn not_json(error: &serde_json::Error) -> Fault {
+fn not_json(text: &str, error: &serde_json::Error) -> Fault {
     // What it says ends with the place, which stands before the sentence already.
     let reason = error.to_string();
     let reason = reason.split(" at line ").next().unwrap_or_default().to_owned();
-    Fault::new(format!("column {}: not JSON: {reason}", error.column()))
-        .at_line(error.line())
-        .remedy("a quote or backslash inside a text is written with a backslash before it")
+    Fault::new(format!("column {}: not JSON: {reason}", error.column())).at_line(error.line()).remedy(
+        if text.trim_start().starts_with('{') {
+            "a quote or backslash inside a text is written with a backslash before it"
+        } else {
+            "write one object, `{…}`, with one connector's settings"
+        },
+    )
 }
 
-fn settings(text: &str, members: Vec<(String, &RawValue)>) -> Result<Properties, Vec<Fault>> {
+fn settings(lines: &Lines<'_>, members: Vec<(String, &RawValue)>) -> Result<Properties, Vec<Fault>> {
     let mut entries = Vec::new();
     let mut faults = Vec::new();
     for (key, value) in members {
-        let line = line_of(text, value.get());
+        let line = lines.of_part(value.get());
         // Connect takes null for a key that was not written.
         if value.get() == "null" {
             continue;
@@ -136,18 +163,32 @@ fn settings(text: &str, members: Vec<(String, &RawValue)>) -> Result<Properties,
             None => faults.push(Fault {
                 key: Some(key),
                 line: Some(line),
-                ..Fault::new("not a text, number or truth value")
-                    .remedy("write one text; lists have commas between")
+                ..Fault::new("not a text, number or truth value").remedy(match value.get().as_bytes() {
+                    [b'{', ..] => "write all settings side by side in one object, each with a text",
+                    _ => "write one text; lists have commas between",
+                })
             }),
         }
     }
-    if faults.is_empty() { Ok(Properties::from_entries(entries)) } else { Err(faults) }
+    if faults.is_empty() { Ok(Properties::of_connector(entries)) } else { Err(faults) }
 }
 
-/// Line of `part`, which lies inside `text`, from 1.
-fn line_of(text: &str, part: &str) -> usize {
-    let at = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize).min(text.len());
-    1 + text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count()
+/// Where the lines of a text end.
+struct Lines<'t> {
+    text: &'t str,
+    ends: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    fn of(text: &'t str) -> Self {
+        Self { text, ends: text.match_indices('\n').map(|(at, _)| at).collect() }
+    }
+
+    /// Line of `part`, which lies inside the text, from 1.
+    fn of_part(&self, part: &str) -> usize {
+        let at = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+        1 + self.ends.partition_point(|end| *end < at)
+    }
 }
 
 /// Texts as they are; numbers and truth values as Connect writes them.
@@ -192,12 +233,56 @@ mod tests {
     fn what_is_no_body_says_where_and_why() {
         let found = faults("{\n\"a\": \"x\"y\"\n}");
         assert!(found[0].starts_with("line 2: column 9: not JSON: expected `,` or `}`"), "{found:?}");
-        for text in ["", "[]", "null", "7", "{", "\u{feff}{}", "{\"a\": }"] {
+        for text in ["", "[]", "[{}]", "null", "7", "{", "{\"a\": }"] {
             assert_eq!(faults(text).len(), 1, "{text}");
         }
         assert!(parse(&[b'{', 0xff]).unwrap_err()[0].reason.contains("UTF-8"));
         let deep = format!("{}{}", "{\"config\":".repeat(100_000), "}".repeat(100_000));
         assert_eq!(faults(&deep).len(), 1);
+    }
+
+    /// Connect's reader of JSON (Jackson) drops it too.
+    #[test]
+    fn a_byte_order_mark_is_dropped() {
+        assert_eq!(parse("\u{feff}{\"topics\": \"a\"}".as_bytes()).unwrap().entries().len(), 1);
+    }
+
+    #[test]
+    fn other_json_is_recognised() {
+        let strimzi =
+            r#"{"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaConnector", "metadata": {}, "spec": {}}"#;
+        let found = faults(strimzi);
+        assert!(found.len() == 1 && found[0].contains("a resource of Kubernetes"), "{found:?}");
+        assert!(faults("[{\"name\": \"m\"}]")[0].contains("write one object, `{…}`"));
+        let answer = r#"{"name": "m", "config": {}, "tasks": [{"connector": "m"}], "type": "source"}"#;
+        let found = faults(answer);
+        assert!(found.len() == 2 && found.iter().all(|fault| fault.contains("; leave it out")), "{found:?}");
+    }
+
+    #[test]
+    fn advice_for_a_body_can_be_written_into_it() {
+        let body = "{\"connector.class\": \"MirrorSourceConnector\", \"topics\": \"(\", \"topics\": \"a{\",\n\
+            \"clusters\": \"a\", \"group.id\": \"x\", \"consumer.override.a.b\": \"1\", \"groups\": \"'x'\",\n\
+            \"source.cluster.ssl.key.password\": \"p\", \"x\": \"${A}\", \"replication.factor\": \"${B}\"}";
+        let inspection = Inspection::of_connector(body.as_bytes(), Surroundings::process());
+        let told =
+            inspection.result().unwrap_err().faults().iter().map(ToString::to_string).collect::<Vec<_>>();
+        let warned = inspection.warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
+        let all = [told, warned].concat().join("\n");
+        for piece in [
+            "write `\"source.cluster.bootstrap.servers\": \"host:port,…\"`",
+            "`target.cluster.bootstrap.servers`: missing, so the target cannot be found",
+            "write `\"security.protocol\": \"PLAINTEXT\"` if it is left over",
+            "such as `\"source.cluster.alias\": \"west\"`",
+            r"write `\\{` for the character `{`: in JSON a backslash is written twice",
+            "`topics`: written 2 times; the last one counts",
+            "`clusters`: has no effect here: read only in a properties file",
+            "`group.id`: has no effect here: a setting of the Connect worker, not of a connector",
+            "`groups`: the quotes are part of the value: remove them",
+        ] {
+            assert!(all.contains(piece), "{piece}: {all}");
+        }
+        assert!(!all.contains("A.") && !all.contains("properties file a") && !all.contains("(line"), "{all}");
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use super::notices::Warning;
+use super::once::Once;
 use super::secret;
+use super::warning::Warning;
 
 /// Where a setting was written.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     /// The whole key as typed, such as `west->east.topics`.
     pub key: String,
@@ -16,18 +17,20 @@ pub struct Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: `{}`", self.line, secret::printable(&self.key))
+        write!(f, "line {}: `{}`", self.line, secret::in_a_line(&self.key))
     }
 }
 
 /// One thing that keeps a configuration from being used. Its value is already masked where it is secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+///
+/// `Display` gives one line for people, in which long values are cut; [`Fault::message`] the whole sentence.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fault {
     /// The whole key as typed; none where a key is missing or a line cannot be read.
     pub key: Option<String>,
     /// Line of the file, from 1; none where a key is missing.
     pub line: Option<usize>,
-    /// What was written, as far as it may be shown.
+    /// What was written, the whole of it, as far as it may be shown.
     pub value: Option<String>,
     /// What is wrong, as the end of a sentence that begins with the key.
     pub reason: String,
@@ -57,6 +60,24 @@ impl Fault {
         }
     }
 
+    /// The whole sentence, with nothing cut and nothing escaped: not for a terminal.
+    #[must_use]
+    pub fn message(&self) -> String {
+        self.sentence(str::to_owned, str::to_owned)
+    }
+
+    fn sentence(&self, part: impl Fn(&str) -> String, sentence: impl Fn(&str) -> String) -> String {
+        let line = self.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        let about = match (&self.key, &self.value) {
+            (Some(key), Some(value)) => format!("`{} = {}`: ", part(key), part(value)),
+            (Some(text), None) | (None, Some(text)) => format!("`{}`: ", part(text)),
+            (None, None) => String::new(),
+        };
+        let remedy =
+            if self.remedy.is_empty() { String::new() } else { format!("; {}", sentence(&self.remedy)) };
+        format!("{line}{about}{}{remedy}", sentence(&self.reason))
+    }
+
     /// A fault of a key that is missing.
     pub(crate) fn missing(key: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { key: Some(key.into()), reason: reason.into(), ..Self::default() }
@@ -82,17 +103,7 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(line) = self.line {
-            write!(f, "line {line}: ")?;
-        }
-        let about = match (&self.key, &self.value) {
-            (Some(key), Some(value)) => format!("`{key} = {value}`: "),
-            (Some(key), None) => format!("`{key}`: "),
-            (None, Some(value)) => format!("`{value}`: "),
-            (None, None) => String::new(),
-        };
-        let remedy = if self.remedy.is_empty() { String::new() } else { format!("; {}", self.remedy) };
-        f.write_str(&secret::printable(&format!("{about}{}{remedy}", self.reason)))
+        f.write_str(&self.sentence(secret::in_a_line, secret::sentence_in_a_line))
     }
 }
 
@@ -109,15 +120,9 @@ impl ConfigErrors {
     pub(crate) fn new(mut faults: Vec<Fault>) -> Self {
         assert!(!faults.is_empty(), "a configuration is refused for a reason");
         faults.sort_by_key(|fault| fault.line);
-        // A key at top level is read by every flow, and told once.
-        let mut told: Vec<Fault> = Vec::new();
-        for fault in faults {
-            let mut of_its_line = told.iter().rev().take_while(|told| told.line == fault.line);
-            if !of_its_line.any(|told| *told == fault) {
-                told.push(fault);
-            }
-        }
-        Self { faults: told, warnings: Vec::new() }
+        let mut told = Once::default();
+        told.extend(faults);
+        Self { faults: told.into_items(), warnings: Vec::new() }
     }
 
     pub(crate) fn with_warnings(mut self, warnings: Vec<Warning>) -> Self {
@@ -162,6 +167,21 @@ mod tests {
             "line 7: `b.sasl.jaas.config = ********`: SASL is not built yet; remove it"
         );
         assert!(!format!("{fault:?} {entry:?}").contains("pw"));
+    }
+
+    #[test]
+    fn a_line_is_one_line_and_the_message_is_whole() {
+        let (key, value) =
+            (format!("a\u{202e}{}", "k".repeat(200)), format!("b\n\u{200b}{}", "v".repeat(200)));
+        let entry = Entry { key: key.clone(), value: value.clone().into(), reference: None, line: 7 };
+        let fault = Fault::of(&entry, "no\rgood").remedy("mend it");
+        let line = fault.to_string();
+        assert!(
+            line.starts_with("line 7: `a\\u{202e}kkk") && line.contains("k… = b\\n\\u{200b}vvv"),
+            "{line}"
+        );
+        assert!(line.ends_with("v…`: no\\rgood; mend it"), "{line}");
+        assert_eq!(fault.message(), format!("line 7: `{key} = {value}`: no\rgood; mend it"));
     }
 
     #[test]

@@ -186,7 +186,7 @@ fn separators(resolver: &mut Resolver<'_>) -> Separators {
     let separator = written.map_or(".", |entry| entry.value.as_str());
     let is_bad = |c: &char| !c.is_ascii_alphanumeric() && !"._-".contains(*c);
     if let Some((entry, bad)) = written.zip(separator.chars().find(is_bad)) {
-        let what = if bad.is_whitespace() { "a blank".to_owned() } else { format!("`{bad}`") };
+        let what = if bad == ' ' { "a blank".to_owned() } else { format!("`{bad}`") };
         let reason = format!("{what} cannot be part of a topic's name");
         resolver.fault(Fault::of(entry, reason).remedy("use letters, digits, `.`, `_` or `-`"));
     }
@@ -265,6 +265,6 @@ fn not_of_a_topic_name(text: &str) -> Option<char> {
 }
 
 fn bad_in_topic_name(entry: &Entry, bad: char) -> Fault {
-    Fault::of(entry, format!("`{}` cannot be part of a topic's name", bad.escape_default()))
+    Fault::of(entry, format!("`{bad}` cannot be part of a topic's name"))
         .remedy("use letters, digits, `.`, `_` or `-`")
 }

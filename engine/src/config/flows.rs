@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use super::arrows;
 use super::error::Fault;
-use super::notices::Warning;
 use super::properties::{Entry, Properties};
 use super::resolve::{has_empty_items, not_boolean, parse_boolean, split_list};
 use super::settings::Side;
+use super::warning::Warning;
 
 /// Far above what one process can serve: a short file must not make it take all memory.
 const CLUSTERS_MAX: usize = 1000;

@@ -9,10 +9,11 @@ use std::path::Path;
 
 use super::connector;
 use super::flows;
-use super::inspection::{Inspection, is_connector};
+use super::inspection::Inspection;
 use super::notices;
 use super::properties::{Entry, Properties};
 use super::providers::Surroundings;
+use super::recognition::{is_connector, not_text};
 use super::secret::is_secret_key;
 
 /// Stands in for every secret.
@@ -24,6 +25,9 @@ const SECRET: &str = "hunter2";
 /// Where G1, G2 or G3 does not hold.
 pub fn configuration(input: &[u8]) {
     let mut inspection = Inspection::of_file(input, surroundings());
+    if not_text(input).is_some() {
+        return assert!(inspection.result().is_err(), "what is no text is a fault");
+    }
     let form = if is_connector(input) { Form::Json } else { Form::Properties };
     let typed = match form {
         Form::Json => connector::parse(input),

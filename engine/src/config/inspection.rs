@@ -1,15 +1,19 @@
 //! Reads a configuration to its end, whether it can be used or not: what each flow would get, and all that is to be said.
 
 use super::connector;
-use super::error::{ConfigErrors, Fault, Origin};
+use super::effect::Effective;
+use super::error::{ConfigErrors, Fault};
 use super::flow::{self, FlowConfig};
 use super::flows::{self, FlowNames};
-use super::notices::{self, Notices, Warning};
-use super::options::{self, FlowOptions};
+use super::notices::{self, Notices};
+use super::once::Once;
+use super::options::{self, FlowOptions, Shown};
 use super::patterns::Compiled;
 use super::properties::Properties;
-use super::providers::{self, Surroundings};
+use super::providers::{self, Spoilt, Surroundings};
+use super::recognition::{self, is_connector};
 use super::resolve::Resolver;
+use super::warning::Warning;
 use super::{addresses, loops, refused, values};
 
 /// Everything that a configuration says, and everything that is to be said of it.
@@ -21,13 +25,13 @@ pub struct Inspection {
     options: Vec<FlowOptions>,
     faults: Vec<Fault>,
     pub(super) warnings: Vec<Warning>,
-    pub(super) not_needed: Vec<Origin>,
-    pub(super) later: Vec<Origin>,
+    pub(super) not_needed: Vec<Warning>,
+    pub(super) later: Vec<Warning>,
     pub(super) not_yet: Vec<&'static str>,
 }
 
 impl Inspection {
-    /// Reads a file: a connector's JSON when it begins with a brace, else properties.
+    /// Reads a file: a connector's JSON when it begins as JSON does, else properties.
     #[must_use]
     pub fn of_file(bytes: &[u8], surroundings: Surroundings<'_>) -> Self {
         if is_connector(bytes) {
@@ -40,68 +44,62 @@ impl Inspection {
     /// Reads a properties file as MM2's dedicated mode does.
     #[must_use]
     pub fn of_properties(bytes: &[u8], surroundings: Surroundings<'_>) -> Self {
+        if let Some(fault) = recognition::not_text(bytes) {
+            return Self::unusable(vec![fault]);
+        }
         let typed = match Properties::parse(bytes) {
             Ok(typed) => typed,
-            Err(faults) => return Self { faults, ..Self::default() },
+            Err(faults) => return Self::unusable(faults),
         };
+        if let Some(fault) = recognition::of_another_program(&typed) {
+            return Self::unusable(vec![fault]);
+        }
         let (properties, spoilt) = providers::resolve(&typed, surroundings);
         let flows::Enabled { clusters, flows, faults, warnings } = flows::enabled(&properties);
-        let mut inspection = Self { faults, warnings, ..Self::default() };
         let compiled = Compiled::default();
+        let mut reading = Reading::of(Effective::new(&clusters));
+        reading.faults.extend(faults);
+        reading.warnings.extend(warnings);
         for names in &flows {
-            inspection.read_flow(Resolver::new(&properties, names, &compiled));
+            reading.read_flow(Resolver::new(&properties, names, &compiled));
         }
-        inspection.faults.extend(refused::heartbeats_of_pairs(&properties, &clusters));
-        let (loops, allowed_loops) = loops::check(&properties, &inspection.flows);
-        inspection.faults.extend(loops);
-        inspection.warnings.extend(allowed_loops);
-        inspection.warnings.extend(addresses::check(&properties, &inspection.flows));
-        inspection.faults.extend(values::check_process(&properties));
-        inspection.warnings.extend(properties.utf8_note());
-        inspection.warnings.extend(values::odd(&properties).map(|(entry, text)| Warning::of(entry, text)));
+        reading.faults.extend(refused::heartbeats_of_pairs(&properties, &clusters));
+        let (loops, allowed_loops) = loops::check(&properties, &reading.inspection.flows);
+        reading.faults.extend(loops);
+        reading.warnings.extend(allowed_loops);
+        reading.warnings.extend(addresses::check(&properties, &reading.inspection.flows));
+        reading.faults.extend(values::check_process(&properties));
+        reading.warnings.extend(properties.utf8_note());
+        reading.warnings.extend(values::odd(&properties));
         let notices = notices::of_properties(&properties, &clusters, &flows);
-        Self { clusters, ..inspection }.finish(notices, spoilt)
+        let inspection = reading.finish(notices, &spoilt, flows.is_empty());
+        Self { clusters, ..inspection }
     }
 
     /// Reads a connector's JSON, bare or with name and config, as Connect does.
     #[must_use]
     pub fn of_connector(bytes: &[u8], surroundings: Surroundings<'_>) -> Self {
+        if let Some(fault) = recognition::not_text(bytes) {
+            return Self::unusable(vec![fault]);
+        }
         let typed = match connector::parse(bytes) {
             Ok(typed) => typed,
-            Err(faults) => return Self { faults, ..Self::default() },
+            Err(faults) => return Self::unusable(faults),
         };
         let (settings, spoilt) = providers::resolve(&typed, surroundings);
-        let mut inspection = Self { faults: connector::check(&settings), ..Self::default() };
+        let mut reading = Reading::of(Effective::new(&[]));
+        reading.faults.extend(connector::check(&settings));
         let names = FlowNames::of_connector(&settings);
-        inspection.read_flow(Resolver::of_connector(&settings, &names, &Compiled::default()));
-        inspection.warnings.extend(values::blanks_before_classes(&settings));
-        inspection.warnings.extend(addresses::check(&settings, &inspection.flows));
-        inspection.finish(notices::of_connector(&settings), spoilt)
+        let compiled = Compiled::default();
+        reading.read_flow(Resolver::of_connector(&settings, &names, &compiled));
+        reading.warnings.extend(values::blanks_before_classes(&settings));
+        reading.warnings.extend(addresses::check(&settings, &reading.inspection.flows));
+        reading.warnings.extend(values::odd(&settings));
+        reading.finish(notices::of_connector(&settings), &spoilt, false)
     }
 
-    fn read_flow(&mut self, mut resolver: Resolver<'_>) {
-        self.flows.extend(flow::read(&mut resolver));
-        refused::check(&mut resolver);
-        values::check_types(&mut resolver);
-        for words in refused::not_yet(&resolver) {
-            if !self.not_yet.contains(&words) {
-                self.not_yet.push(words);
-            }
-        }
-        self.options.push(options::of_flow(&resolver));
-        let (faults, warnings) = resolver.finish();
-        self.faults.extend(faults);
-        self.warnings.extend(warnings);
-    }
-
-    fn finish(mut self, notices: Notices, spoilt: providers::Spoilt) -> Self {
-        (self.not_needed, self.later) = (notices.not_needed, notices.later);
-        self.warnings.extend(notices.warnings);
-        self.warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
-        // A key at top level is read by every flow, and told once.
-        self.warnings.dedup();
-        self.faults = spoilt.followed_by(self.faults);
-        self
+    fn unusable(faults: Vec<Fault>) -> Self {
+        Self { faults, ..Self::default() }
     }
 
     /// What is wrong, or nothing.
@@ -127,15 +125,15 @@ impl Inspection {
         &self.warnings
     }
 
-    /// Keys that tune parts of MM2 that twinlog does not have.
+    /// Keys that tune parts of MM2 that twinlog does not have, each with the reason.
     #[must_use]
-    pub fn not_needed(&self) -> &[Origin] {
+    pub fn not_needed(&self) -> &[Warning] {
         &self.not_needed
     }
 
-    /// Keys that tune parts which this version does not have yet.
+    /// Keys that tune parts which this version does not have yet, each with the part.
     #[must_use]
-    pub fn later(&self) -> &[Origin] {
+    pub fn later(&self) -> &[Warning] {
         &self.later
     }
 
@@ -146,7 +144,55 @@ impl Inspection {
     }
 }
 
-/// Whether these are a connector's JSON.
-pub(super) fn is_connector(bytes: &[u8]) -> bool {
-    bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+/// An inspection under way.
+struct Reading<'c, 'p> {
+    inspection: Inspection,
+    effective: Effective<'c>,
+    shown: Shown<'p>,
+    faults: Once<Fault>,
+    warnings: Once<Warning>,
+}
+
+impl<'c, 'p> Reading<'c, 'p> {
+    fn of(effective: Effective<'c>) -> Self {
+        Self {
+            inspection: Inspection::default(),
+            effective,
+            shown: Shown::default(),
+            faults: Once::default(),
+            warnings: Once::default(),
+        }
+    }
+
+    fn read_flow(&mut self, mut resolver: Resolver<'p>) {
+        self.inspection.flows.extend(flow::read(&mut resolver));
+        refused::check(&mut resolver);
+        values::check_types(&mut resolver);
+        for words in refused::not_yet(&resolver) {
+            if !self.inspection.not_yet.contains(&words) {
+                self.inspection.not_yet.push(words);
+            }
+        }
+        self.inspection.options.push(options::of_flow(&resolver, &mut self.shown));
+        self.effective.add(&resolver);
+        let (faults, warnings) = resolver.finish();
+        self.faults.extend(faults);
+        self.warnings.extend(warnings);
+    }
+
+    /// `nothing_runs`: then any key may have an effect once the rest is mended, as it may where a key that decides what runs
+    /// could not be resolved.
+    fn finish(mut self, notices: Notices, spoilt: &Spoilt, nothing_runs: bool) -> Inspection {
+        let is_unknown = nothing_runs || self.effective.decides(spoilt.keys());
+        let (faults, harmless) = spoilt.judge(|key| is_unknown || self.effective.has(key));
+        self.warnings.extend(harmless);
+        self.warnings.extend(notices.warnings);
+        let mut told = Once::default();
+        told.extend(faults);
+        told.extend(self.faults.into_items().into_iter().filter(|fault| !spoilt.hides(fault)));
+        let mut warnings = self.warnings.into_items();
+        warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
+        let (not_needed, later) = (notices.not_needed, notices.later);
+        Inspection { faults: told.into_items(), warnings, not_needed, later, ..self.inspection }
+    }
 }

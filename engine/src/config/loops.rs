@@ -5,11 +5,11 @@
 //! rings of three and more pass: somebody may see to it that their topics differ. Two names for one cluster show only
 //! when both are reached (`machine::cluster_names`).
 
-use super::error::{Fault, Origin};
+use super::error::Fault;
 use super::flow::FlowConfig;
 use super::flows::enabling_entry;
-use super::notices::Warning;
 use super::properties::{Entry, Properties};
+use super::warning::Warning;
 
 /// A fault for each shortest ring of flows under equal names; a warning instead where all of its flows allow loops.
 pub(super) fn check(properties: &Properties, flows: &[FlowConfig]) -> (Vec<Fault>, Vec<Warning>) {
@@ -92,7 +92,7 @@ fn warning(entry: &Entry, ring: &[&FlowConfig]) -> Warning {
          lets them",
         names(ring)
     );
-    Warning { origin: Some(Origin { key: entry.key.clone(), line: entry.line }), text }
+    Warning::of(entry, text)
 }
 
 #[cfg(test)]

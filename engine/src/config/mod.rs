@@ -14,20 +14,25 @@ mod client_ids;
 mod cluster;
 mod connector;
 mod documentation;
+mod effect;
 mod error;
 mod flow;
 mod flows;
+mod form;
 pub mod fuzzing;
 mod inspection;
 mod keys;
 mod loops;
 mod notices;
+mod once;
 mod only_into;
 mod options;
 mod other_side;
+mod pattern_advice;
 mod patterns;
 mod properties;
 mod providers;
+mod recognition;
 mod refused;
 mod resolve;
 mod secret;
@@ -35,6 +40,7 @@ mod settings;
 mod start_position;
 mod unknown;
 mod values;
+mod warning;
 
 pub use client_ids::ClientIds;
 pub use cluster::ClusterConfig;
@@ -42,12 +48,13 @@ pub use documentation::key_tables;
 pub use error::{ConfigErrors, Fault, Origin};
 pub use flow::{FlowConfig, OffsetsMode};
 pub use inspection::Inspection;
-pub use notices::Warning;
 pub use options::{ClientOptions, EffectiveOption, FlowOptions};
 pub use properties::{Entry, Properties};
 pub use providers::Surroundings;
-pub use secret::{Value, is_secret_key, printable};
+pub use recognition::is_connector;
+pub use secret::{Value, in_a_line, is_secret_key, is_unprintable, printable};
 pub use start_position::StartPosition;
+pub use warning::Warning;
 
 /// A whole configuration: what `twinlog run` is given.
 #[derive(Clone, Debug, Default)]
@@ -94,12 +101,12 @@ impl MirrorConfig {
     }
 
     /// Keys that tune parts of MM2 that twinlog does not have (producers, worker topics, converters).
-    pub fn not_needed(&self) -> &[Origin] {
+    pub fn not_needed(&self) -> &[Warning] {
         &self.inspection.not_needed
     }
 
     /// Keys that tune parts which this version does not have yet: without effect until then.
-    pub fn later(&self) -> &[Origin] {
+    pub fn later(&self) -> &[Warning] {
         &self.inspection.later
     }
 

@@ -4,50 +4,27 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::error::Origin;
 use super::flows::FlowNames;
-use super::keys::{Level, Meaning, Reading, Use, read_at};
+use super::form::Form;
+use super::keys::{Level, Meaning, Reading, Scope, Use, definition, read_at};
 use super::other_side::{AtWrongEnd, at_wrong_end};
 use super::properties::{Entry, Properties};
-use super::secret::printable;
 use super::unknown::{self, Names};
+use super::warning::Warning;
 
 /// Lines that are named of a key written many times.
 const REPEATS_TOLD_MAX: usize = 10;
 /// Unknown keys for which the one that was meant is looked for; a file with more is not one of MM2.
 const SUGGESTIONS_MAX: usize = 200;
-
-/// Something in the configuration that an operator should see, though it can be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// The key it is about; none when it is about several.
-    pub origin: Option<Origin>,
-    /// One sentence; it does not repeat the key.
-    pub text: String,
-}
-
-impl Warning {
-    pub(super) fn of(entry: &Entry, text: impl AsRef<str>) -> Self {
-        let origin = Origin { key: entry.key.clone(), line: entry.line };
-        Self { origin: Some(origin), text: entry.without_secrets(text.as_ref()) }
-    }
-}
-
-impl std::fmt::Display for Warning {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.origin {
-            Some(origin) => write!(f, "{origin}: {}", printable(&self.text)),
-            None => f.write_str(&printable(&self.text)),
-        }
-    }
-}
+/// Said of a key that the cluster at the other end of the flow has as well, or that nothing is lost by.
+const AT_WRONG_END: &str = "no enabled flow reads it for this cluster";
 
 /// Keys that do nothing, each kind by itself.
 #[derive(Default)]
 pub(super) struct Notices {
     pub(super) warnings: Vec<Warning>,
-    pub(super) not_needed: Vec<Origin>,
-    pub(super) later: Vec<Origin>,
+    pub(super) not_needed: Vec<Warning>,
+    pub(super) later: Vec<Warning>,
     unknown: usize,
 }
 
@@ -60,13 +37,18 @@ pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows:
         if let (Level::Cluster, Reading::Read(meaning)) = (level, &reading) {
             let cluster = &entry.key[..entry.key.len() - name.len() - 1];
             match at_wrong_end(properties, flows, entry, (cluster, name, *meaning)) {
-                Some(AtWrongEnd::Told(warning)) => notices.warnings.push(warning),
-                Some(AtWrongEnd::NotNeeded) => notices.not_needed.push(origin(entry)),
-                None => notices.sort_in(entry, &reading, String::new),
+                Some(AtWrongEnd::Told(warning)) => {
+                    notices.warnings.push(warning);
+                    continue;
+                }
+                Some(AtWrongEnd::NotNeeded) => {
+                    notices.not_needed.push(Warning::of(entry, AT_WRONG_END));
+                    continue;
+                }
+                None => {}
             }
-        } else {
-            notices.sort_in(entry, &reading, || unknown::of_file(properties, names, entry, (level, name)));
         }
+        notices.sort_in(entry, reading, || unknown::of_file(properties, names, entry, (level, name)));
     }
     notices.warnings.extend(of_flows_not_enabled(properties, clusters, flows));
     notices
@@ -94,27 +76,46 @@ fn of_flows_not_enabled(properties: &Properties, clusters: &[String], flows: &[F
 pub(super) fn of_connector(settings: &Properties) -> Notices {
     let mut notices = Notices { warnings: repeated(settings), ..Notices::default() };
     for entry in settings.effective() {
-        let reading = read_at(Level::Flow, &entry.key);
-        notices.sort_in(entry, &reading, || unknown::of_connector(settings, entry));
+        let reading = match read_at(Level::Flow, &entry.key) {
+            Reading::Dropped(where_else) => Reading::Dropped(in_a_body(&entry.key, where_else)),
+            reading => reading,
+        };
+        notices.sort_in(entry, reading, || unknown::of_connector(settings, entry));
     }
     notices
 }
 
+/// Where a key of a connector would be read: its body has neither a top level nor names of clusters.
+fn in_a_body(key: &str, where_else: &'static str) -> &'static str {
+    if definition(Scope::Worker, key).is_some() {
+        "a setting of the Connect worker, not of a connector"
+    } else if definition(Scope::Process, key).is_some() {
+        "read only in a properties file"
+    } else if key.contains("override.") {
+        "overrides are read only as `producer.override.…`"
+    } else {
+        where_else
+    }
+}
+
 impl Notices {
     /// `unknown` says what to tell of a key that nobody knows.
-    fn sort_in(&mut self, entry: &Entry, reading: &Reading, unknown: impl FnOnce() -> String) {
+    fn sort_in(&mut self, entry: &Entry, reading: Reading, unknown: impl FnOnce() -> Warning) {
         match reading {
             Reading::Read(Meaning { usage: Use::Honoured | Use::Refused, .. }) => {}
-            Reading::Read(Meaning { usage: Use::NotNeeded, .. }) => self.not_needed.push(origin(entry)),
-            Reading::Read(Meaning { usage: Use::Later, .. }) => self.later.push(origin(entry)),
+            Reading::Read(Meaning { usage: Use::NotNeeded, note }) => {
+                self.not_needed.push(Warning::of(entry, note));
+            }
+            Reading::Read(Meaning { usage: Use::Later, note }) => self.later.push(Warning::of(entry, note)),
             Reading::Dropped(where_else) => {
-                self.warnings.push(Warning::of(entry, format!("has no effect here: {where_else}")));
+                self.warnings.push(Warning::of(entry, "has no effect here").remedy(where_else));
             }
             Reading::Unknown => {
                 self.unknown += 1;
-                let text =
-                    if self.unknown <= SUGGESTIONS_MAX { unknown() } else { unknown::NOBODY.to_owned() };
-                self.warnings.push(Warning::of(entry, text));
+                let is_looked_for = self.unknown <= SUGGESTIONS_MAX;
+                let warning = if is_looked_for { unknown() } else { unknown::nobody(entry) };
+                // What stands under a misspelt name of a secret is not known to be one.
+                self.warnings.push(Warning { value: None, ..warning });
             }
         }
     }
@@ -155,17 +156,15 @@ fn repeated(properties: &Properties) -> Vec<Warning> {
         if lines.len() > 1 {
             let more = if lines.len() > REPEATS_TOLD_MAX { ", …" } else { "" };
             let told: Vec<String> = lines.iter().take(REPEATS_TOLD_MAX).map(usize::to_string).collect();
-            let text = format!(
-                "written {} times (lines {}{more}); the last one counts",
-                lines.len(),
-                told.join(", ")
-            );
-            warnings.push(Warning::of(last, text));
+            let places = match properties.form() {
+                Form::Properties => format!(" (lines {}{more})", told.join(", ")),
+                Form::Connector => String::new(),
+            };
+            warnings.push(Warning::of(
+                last,
+                format!("written {} times{places}; the last one counts", lines.len()),
+            ));
         }
     }
     warnings
-}
-
-fn origin(entry: &Entry) -> Origin {
-    Origin { key: entry.key.clone(), line: entry.line }
 }

@@ -1,5 +1,8 @@
 //! The effective value of every option of a flow and of its clients, with the key and line that it came from.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use super::error::Origin;
 use super::keys::{self, Meaning, Role, Scope, Use};
 use super::properties::Entry;
@@ -38,21 +41,35 @@ pub struct ClientOptions {
 pub struct EffectiveOption {
     /// Its name without any prefix of a cluster or flow.
     pub name: String,
-    /// Its value, masked where it is secret.
-    pub value: String,
+    /// Its value, the whole of it, masked where it is secret.
+    pub value: Arc<str>,
     /// Where it was written; none for a default.
     pub origin: Option<Origin>,
     /// Why it does nothing here, where it does nothing.
     pub without_effect: Option<&'static str>,
 }
 
+/// What is shown of each entry, made once: a thousand flows may read one long value.
+#[derive(Debug, Default)]
+pub(super) struct Shown<'p> {
+    values: HashMap<&'p str, Arc<str>>,
+}
+
+impl<'p> Shown<'p> {
+    fn of(&mut self, entry: &'p Entry) -> Arc<str> {
+        self.values.entry(entry.key.as_str()).or_insert_with(|| entry.shown().into()).clone()
+    }
+}
+
 /// Every option of a flow.
-pub(super) fn of_flow(resolver: &Resolver<'_>) -> FlowOptions {
+pub(super) fn of_flow<'p>(resolver: &Resolver<'p>, shown: &mut Shown<'p>) -> FlowOptions {
     let mut options = Vec::new();
     for side in Side::ALL {
         let name = format!("{}cluster.bootstrap.servers", side.prefix());
         options.extend(
-            resolver.find(&name).map(|entry| written(Scope::Connector, "bootstrap.servers", &name, entry)),
+            resolver
+                .find(&name)
+                .map(|entry| written(Scope::Connector, "bootstrap.servers", &name, entry, shown)),
         );
     }
     let is_old = |name: &str| OLD_NAMES.iter().any(|(_, old)| *old == name);
@@ -60,11 +77,11 @@ pub(super) fn of_flow(resolver: &Resolver<'_>) -> FlowOptions {
         let old =
             OLD_NAMES.iter().find(|(present, _)| *present == name).and_then(|(_, old)| resolver.find(old));
         match resolver.find(name).or(old) {
-            Some(entry) => Some(written(Scope::Connector, name, name, entry)),
+            Some(entry) => Some(written(Scope::Connector, name, name, entry, shown)),
             None => default(resolver, name),
         }
     }));
-    FlowOptions { flow: resolver.names().flow(), options, clients: clients(resolver) }
+    FlowOptions { flow: resolver.names().flow(), options, clients: clients(resolver, shown) }
 }
 
 /// The default of an option that is honoured; the others have none that would tell anything.
@@ -78,11 +95,11 @@ fn default(resolver: &Resolver<'_>, name: &str) -> Option<EffectiveOption> {
         Some(side) => resolver.names().of(side),
         None => keys::definition(Scope::Connector, name)?.default?,
     };
-    let value = value.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(value).to_owned();
+    let value = value.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(value).into();
     Some(EffectiveOption { name: name.to_owned(), value, origin: None, without_effect: None })
 }
 
-fn clients(resolver: &Resolver<'_>) -> Vec<ClientOptions> {
+fn clients<'p>(resolver: &Resolver<'p>, shown: &mut Shown<'p>) -> Vec<ClientOptions> {
     let of = |side, role| (Scope::Client(role), resolver.connectors().of_client(side, role));
     let clients = [
         ("consumer of records at the source", of(Side::Source, Role::Consumer)),
@@ -97,7 +114,7 @@ fn clients(resolver: &Resolver<'_>) -> Vec<ClientOptions> {
     ];
     clients
         .into_iter()
-        .map(|(client, (scope, settings))| ClientOptions { client, options: own(scope, &settings) })
+        .map(|(client, (scope, settings))| ClientOptions { client, options: own(scope, &settings, shown) })
         .collect()
 }
 
@@ -109,7 +126,7 @@ fn offset_syncs<'p>(resolver: &Resolver<'p>) -> (Scope, Settings<'p>) {
     (Scope::Client(Role::Producer), resolver.connectors().of_client(side, Role::Producer))
 }
 
-fn own(scope: Scope, settings: &Settings<'_>) -> Vec<EffectiveOption> {
+fn own<'p>(scope: Scope, settings: &Settings<'p>, shown: &mut Shown<'p>) -> Vec<EffectiveOption> {
     // The addresses are the flow's; a worker that does not run needs no login.
     let is_known = |name: &str| match (scope, name) {
         (_, "bootstrap.servers") => false,
@@ -119,15 +136,21 @@ fn own(scope: Scope, settings: &Settings<'_>) -> Vec<EffectiveOption> {
     settings
         .iter()
         .filter(|(name, _)| is_known(name))
-        .map(|(name, entry)| written(scope, name, name, entry))
+        .map(|(name, entry)| written(scope, name, name, entry, shown))
         .collect()
 }
 
-fn written(scope: Scope, known_as: &str, name: &str, entry: &Entry) -> EffectiveOption {
+fn written<'p>(
+    scope: Scope,
+    known_as: &str,
+    name: &str,
+    entry: &'p Entry,
+    shown: &mut Shown<'p>,
+) -> EffectiveOption {
     let Meaning { usage, note } = keys::meaning(scope, known_as);
     EffectiveOption {
         name: name.to_owned(),
-        value: entry.shown(),
+        value: shown.of(entry),
         origin: Some(Origin { key: entry.key.clone(), line: entry.line }),
         without_effect: matches!(usage, Use::NotNeeded | Use::Later).then_some(note),
     }
@@ -156,11 +179,11 @@ mod tests {
         let flow = options("topics=a\nus->eu.topics=b, c\ntopics.blacklist=d\ntasks.max=3\n");
         assert_eq!(flow.flow, "us->eu");
         let topics = find(&flow.options, "topics");
-        assert_eq!((topics.value.as_str(), topics.origin.as_ref().unwrap().line), ("b, c", 6));
-        assert_eq!(find(&flow.options, "topics.exclude").value, "d");
+        assert_eq!((&*topics.value, topics.origin.as_ref().unwrap().line), ("b, c", 6));
+        assert_eq!(&*find(&flow.options, "topics.exclude").value, "d");
         let factor = find(&flow.options, "replication.factor");
-        assert_eq!((factor.value.as_str(), &factor.origin), ("2", &None));
-        assert_eq!(find(&flow.options, "source.cluster.alias").value, "us");
+        assert_eq!((&*factor.value, &factor.origin), ("2", &None));
+        assert_eq!(&*find(&flow.options, "source.cluster.alias").value, "us");
         assert!(find(&flow.options, "tasks.max").without_effect.is_some());
         assert!(!flow.options.iter().any(|option| option.name == "topics.blacklist"));
     }
@@ -172,7 +195,7 @@ mod tests {
             flow.clients.iter().find(|client| client.client.starts_with("producer of records")).unwrap();
         let acks = find(&producer.options, "acks");
         assert_eq!(
-            (acks.value.as_str(), acks.origin.as_ref().unwrap().key.as_str()),
+            (&*acks.value, acks.origin.as_ref().unwrap().key.as_str()),
             ("1", "us->eu.producer.override.acks")
         );
         assert!(acks.without_effect.is_some());
@@ -189,7 +212,7 @@ mod tests {
         };
         let inspection = Inspection::of_file(format!("{BASE}{text}").as_bytes(), surroundings);
         let topics = find(&inspection.options()[0].options, "topics");
-        assert_eq!(topics.value, "pay, ${env:TOPICS}");
+        assert_eq!(&*topics.value, "pay, ${env:TOPICS}");
         assert_eq!(inspection.flows[0].selection.filter().include(), ["pay", "orders", "refunds"]);
     }
 
@@ -200,7 +223,7 @@ mod tests {
                 "us.producer.batch.size=1\neu.producer.batch.size=2\noffset-syncs.topic.location={location}\n"
             ));
             let producer = flow.clients.iter().find(|client| client.client == "producer of offset syncs");
-            assert_eq!(find(&producer.unwrap().options, "batch.size").value, batch_size, "{location}");
+            assert_eq!(&*find(&producer.unwrap().options, "batch.size").value, batch_size, "{location}");
         }
     }
 

@@ -3,9 +3,9 @@
 
 use super::flows::FlowNames;
 use super::keys::{Meaning, Role, Scope, Use, definition, is_client_base, is_of_worker_at_top};
-use super::notices::Warning;
 use super::properties::{Entry, Properties};
 use super::settings::Side;
+use super::warning::Warning;
 
 /// What becomes of a key that stands at the wrong end.
 pub(super) enum AtWrongEnd {

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use super::error::Fault;
+use super::pattern_advice;
 use super::properties::Entry;
 use super::resolve::{Resolver, has_empty_items, split_list};
 use crate::policy::{
@@ -102,8 +103,7 @@ fn warned_of(resolver: &mut Resolver<'_>, key: &ListKey, default: &[&str]) -> Op
 }
 
 fn warn_of_dead_patterns(resolver: &mut Resolver<'_>, entry: &Entry, list: &PatternList, key: &ListKey) {
-    let dead: Vec<String> =
-        list.matching_nothing(key.names).map(|pattern| format!("`{}`", pattern.escape_debug())).collect();
+    let dead: Vec<String> = list.matching_nothing(key.names).map(|pattern| format!("`{pattern}`")).collect();
     if !dead.is_empty() {
         resolver.warn(entry, format!("{} matches no {}", dead.join(", "), key.what));
     }
@@ -136,11 +136,7 @@ fn read<'p>(
     match resolver.compiled().list(&patterns) {
         Ok(list) => Some((Some(entry), list)),
         Err(error) => {
-            let remedy = if entry.value.contains('{') {
-                "a list is cut at every comma, also inside `{…}`: write the pattern without one"
-            } else {
-                "mend the pattern; lists are cut at commas, and a single backslash is eaten by the file format"
-            };
+            let remedy = pattern_advice::of_list(&entry.value, resolver.form());
             resolver.fault(Fault::of(entry, error.to_string()).remedy(remedy));
             None
         }

@@ -11,8 +11,9 @@
 use std::collections::HashMap;
 
 use super::error::Fault;
-use super::notices::Warning;
+use super::form::Form;
 use super::secret::{self, Value};
+use super::warning::Warning;
 
 /// One key of a properties file with its value and where it was written.
 ///
@@ -45,7 +46,7 @@ impl Entry {
         }
     }
 
-    /// What a message may show of the value: a reference to a provider as typed, masked where it is a secret.
+    /// What may be shown of the value: a reference to a provider as typed, masked where it is a secret, whole.
     #[must_use]
     pub fn shown(&self) -> String {
         secret::shown(&self.key, self.reference.as_ref().unwrap_or(&self.value))
@@ -55,6 +56,7 @@ impl Entry {
 /// A properties file: all entries in the order written, and the last one of each key.
 #[derive(Clone, Debug, Default)]
 pub struct Properties {
+    form: Form,
     entries: Vec<Entry>,
     last: HashMap<String, usize>,
     /// The first entry with characters that Java would read otherwise.
@@ -89,11 +91,16 @@ impl Properties {
         if faults.is_empty() { Ok(properties) } else { Err(faults) }
     }
 
-    /// Entries that come from elsewhere than a properties file.
-    pub(super) fn from_entries(entries: Vec<Entry>) -> Self {
-        let mut properties = Self::default();
+    /// Entries of a connector's JSON.
+    pub(super) fn of_connector(entries: Vec<Entry>) -> Self {
+        let mut properties = Self { form: Form::Connector, ..Self::default() };
         entries.into_iter().for_each(|entry| properties.push(entry));
         properties
+    }
+
+    /// How it was written, for advice.
+    pub(super) fn form(&self) -> Form {
+        self.form
     }
 
     /// A warning where the text was read otherwise than Java would: it takes every byte for a Latin-1 character.
@@ -120,15 +127,17 @@ impl Properties {
         self.entries.iter().enumerate().filter(|(index, e)| self.last[&e.key] == *index).map(|(_, e)| e)
     }
 
-    /// The same entries, each with the value that `change` gives for it, if it gives one.
+    /// The same entries, each that counts with the value that `change` gives for it, if it gives one.
     pub(super) fn map(&self, mut change: impl FnMut(&Entry) -> Option<String>) -> Self {
-        let mut entries = self.entries.clone();
-        for entry in &mut entries {
-            if let Some(value) = change(entry) {
+        let mut mapped = self.clone();
+        for (index, entry) in mapped.entries.iter_mut().enumerate() {
+            if self.last[&entry.key] == index
+                && let Some(value) = change(entry)
+            {
                 entry.reference = Some(std::mem::replace(&mut entry.value, value.into()));
             }
         }
-        Self { entries, last: self.last.clone(), first_utf8: self.first_utf8 }
+        mapped
     }
 
     fn push(&mut self, entry: Entry) {

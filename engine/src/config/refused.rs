@@ -245,7 +245,8 @@ fn check_security(resolver: &mut Resolver<'_>, protocol: Option<&Entry>, setting
             resolver.warn(first, format!("without effect because `security.protocol` is PLAINTEXT{more}"));
         }
         None => {
-            let remedy = "remove it, or write `security.protocol = PLAINTEXT` if it is left over";
+            let plaintext = resolver.form().setting("security.protocol", "PLAINTEXT");
+            let remedy = format!("remove it, or write {plaintext} if it is left over");
             resolver.fault(Fault::of(first, format!("TLS and SASL are not built yet{more}")).remedy(remedy));
         }
     }

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use super::error::{Fault, Origin};
 use super::flows::FlowNames;
-use super::notices::Warning;
+use super::form::Form;
 use super::patterns::Compiled;
 use super::properties::{Entry, Properties};
 use super::settings::{Settings, Side};
+use super::warning::Warning;
 
 /// Ten years: long enough for never, and no sum of times with it can overflow.
 const INTERVAL_SECONDS_MAX: u64 = 10 * 365 * 24 * 3600;
@@ -24,8 +25,6 @@ pub(super) struct Setting<T> {
 
 /// The settings of one flow, and what was found wrong with them so far.
 pub(super) struct Resolver<'p> {
-    /// Whether a connector's own configuration is read, in which nothing has the prefix of a cluster or flow.
-    is_connector: bool,
     properties: &'p Properties,
     names: &'p FlowNames,
     compiled: &'p Compiled,
@@ -40,7 +39,7 @@ impl<'p> Resolver<'p> {
         let connectors = Settings::of_connectors(properties, names);
         let worker = Settings::of_worker(properties, names);
         let (faults, warnings) = (Vec::new(), Vec::new());
-        Self { is_connector: false, properties, names, compiled, connectors, worker, faults, warnings }
+        Self { properties, names, compiled, connectors, worker, faults, warnings }
     }
 
     /// Reads a connector's own configuration. What its worker gets is the worker's affair.
@@ -50,17 +49,20 @@ impl<'p> Resolver<'p> {
         compiled: &'p Compiled,
     ) -> Self {
         let connectors = Settings::of_connector(settings);
-        let worker = Settings::default();
-        Self { is_connector: true, connectors, worker, ..Self::new(settings, names, compiled) }
+        Self { connectors, worker: Settings::default(), ..Self::new(settings, names, compiled) }
     }
 
     /// How a key of a cluster is written.
     pub(super) fn cluster_key(&self, side: Side, key: &str) -> String {
-        if self.is_connector {
-            format!("{}cluster.{key}", side.prefix())
-        } else {
-            format!("{}.{key}", self.names.of(side))
+        match self.form() {
+            Form::Properties => format!("{}.{key}", self.names.of(side)),
+            Form::Connector => format!("{}cluster.{key}", side.prefix()),
         }
+    }
+
+    /// How it was written, for advice.
+    pub(super) fn form(&self) -> Form {
+        self.properties.form()
     }
 
     pub(super) fn finish(self) -> (Vec<Fault>, Vec<Warning>) {

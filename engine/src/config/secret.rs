@@ -10,8 +10,11 @@ const MASK: &str = "********";
 /// Shorter stretches of a secret may stand in a sentence by chance.
 const SCRUBBED_CHARS_MIN: usize = 4;
 
-/// Values longer than this are cut in messages, in characters.
+/// Keys and values longer than this are cut in a line, in characters.
 const SHOWN_CHARS_MAX: usize = 120;
+
+/// Sentences longer than this lose their middle in a line, in characters: the reason stands at the end, most of the time.
+const SENTENCE_CHARS_MAX: usize = 1000;
 
 /// Parts of a key's name that mean "secret". Wide on purpose: a masked harmless value costs a look into the file, a
 /// printed password costs a password.
@@ -90,17 +93,31 @@ pub(super) fn is_hidden(key: &str, value: &str) -> bool {
         && (is_secret_key(key) || has_login || SECRET_IN_VALUE.iter().any(|word| lower.contains(word)))
 }
 
-/// What a message may show of the value of `key`: masked when it is hidden, else shortened and with control characters
-/// escaped.
+/// What may be shown of the value of `key`: masked when it is hidden, else the whole value. [`in_a_line`] makes it fit.
 pub(super) fn shown(key: &str, value: &str) -> String {
-    if is_hidden(key, value) {
-        return MASK.to_owned();
+    if is_hidden(key, value) { MASK.to_owned() } else { value.to_owned() }
+}
+
+/// A key or value as a part of a line for people: shortened, and nothing in it that steers a terminal or cannot be seen.
+#[must_use]
+pub fn in_a_line(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", printable(&text[..end])),
+        None => printable(text),
     }
-    let mut text: String = value.chars().take(SHOWN_CHARS_MAX).flat_map(escape_control).collect();
-    if value.chars().nth(SHOWN_CHARS_MAX).is_some() {
-        text.push('…');
+}
+
+/// A sentence as a part of a line for people. Where it quotes so much that nobody would read it, its middle goes.
+pub(super) fn sentence_in_a_line(text: &str) -> String {
+    let half = SENTENCE_CHARS_MAX / 2;
+    let head = text.char_indices().nth(half);
+    let tail = text.char_indices().rev().nth(half);
+    match (head, tail) {
+        (Some((head, _)), Some((tail, _))) if head < tail => {
+            format!("{} … {}", printable(&text[..head]), printable(&text[tail..]))
+        }
+        _ => printable(text),
     }
-    text
 }
 
 /// Takes out of a sentence whatever it quotes of a secret: each stretch of four characters or more that also stands there.
@@ -129,28 +146,31 @@ pub(super) fn scrub(sentence: &str, secret: &str) -> String {
     scrubbed
 }
 
-/// Text that may go to a terminal or a line of a log: what would steer it, break the line, or turn the direction of writing
-/// is escaped.
+/// Whether a character steers a terminal, breaks a line, turns the direction of writing, has no width, or is a blank that
+/// only looks like one.
+#[must_use]
+pub fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || (c.is_whitespace() && c != ' ')
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+/// Text that may go to a terminal or a line of a log: what [`is_unprintable`] is escaped.
 #[must_use]
 pub fn printable(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     text.chars().fold(String::with_capacity(text.len()), |mut printed, c| {
-        if steers(c) {
+        if is_unprintable(c) {
             printed.extend(c.escape_default());
         } else {
             printed.push(c);
         }
         printed
     })
-}
-
-fn escape_control(c: char) -> impl Iterator<Item = char> {
-    let escaped = c.is_control().then(|| c.escape_default());
-    let plain = (!c.is_control()).then_some(c);
-    escaped.into_iter().flatten().chain(plain)
 }
 
 #[cfg(test)]
@@ -193,8 +213,28 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_steers_a_terminal_is_printed() {
+    fn nothing_that_steers_a_terminal_or_cannot_be_seen_is_printed() {
         assert_eq!(printable("a\u{1b}[2J\nb\u{202e}c\u{9b}é"), "a\\u{1b}[2J\\nb\\u{202e}c\\u{9b}é");
+        for hidden in
+            "\u{200b}\u{200d}\u{feff}\u{2060}\u{ad}\u{2028}\u{2029}\u{a0}\u{3000}\u{61c}\u{e0041}\u{85}"
+                .chars()
+        {
+            assert_eq!(printable(&hidden.to_string()), hidden.escape_default().to_string());
+        }
+        assert_eq!(printable("größe 日本 \\ \""), "größe 日本 \\ \"");
+    }
+
+    #[test]
+    fn a_sentence_that_quotes_too_much_keeps_both_ends() {
+        let long = format!("begins {} ends", "é\n".repeat(1_000_000));
+        let told = sentence_in_a_line(&long);
+        assert!(
+            told.starts_with("begins é\\n") && told.ends_with("é\\n ends") && told.contains(" … "),
+            "{told}"
+        );
+        assert!(told.chars().count() < 2 * SENTENCE_CHARS_MAX);
+        let short = "é".repeat(SENTENCE_CHARS_MAX);
+        assert_eq!(sentence_in_a_line(&short), short);
     }
 
     #[test]
@@ -206,8 +246,10 @@ mod tests {
 
     #[test]
     fn long_values_are_cut_and_control_characters_are_escaped() {
-        assert_eq!(shown("topics", "a\rb\n"), "a\\rb\\n");
-        let cut = shown("topics", &"é".repeat(500));
+        assert_eq!(in_a_line("a\rb\n"), "a\\rb\\n");
+        let long = "é".repeat(500);
+        assert_eq!(shown("topics", &long), long);
+        let cut = in_a_line(&long);
         assert_eq!(cut.chars().count(), SHOWN_CHARS_MAX + 1);
         assert!(cut.ends_with('…'));
     }

@@ -2,11 +2,12 @@
 
 use super::arrows;
 use super::flows::FlowNames;
+use super::form::Form;
 use super::keys::{Level, Reading, nearest, read_at};
 use super::properties::{Entry, Properties};
+use super::warning::Warning;
 
-/// Said of a key of which nothing more is known.
-pub(super) const NOBODY: &str = "read by nobody, neither MM2 nor twinlog";
+const NOBODY: &str = "read by nobody, neither MM2 nor twinlog";
 
 /// Of a properties file: its clusters and the flows that are enabled.
 #[derive(Clone, Copy)]
@@ -15,31 +16,34 @@ pub(super) struct Names<'a> {
     pub(super) flows: &'a [FlowNames],
 }
 
-/// The sentence for a key of a properties file. `name` is the key at its `level`.
+/// Said of a key of which nothing more is known.
+pub(super) fn nobody(entry: &Entry) -> Warning {
+    Warning::of(entry, NOBODY)
+}
+
+/// What to tell of a key of a properties file. `name` is the key at its `level`.
 pub(super) fn of_file(
     properties: &Properties,
     names: Names<'_>,
     entry: &Entry,
     (level, name): (Level, &str),
-) -> String {
+) -> Warning {
     if let Some(meant) = arrows::meant(entry, names.clusters) {
-        return format!("{}: {}", meant.reason, meant.remedy());
+        return Warning::of(entry, &meant.reason).remedy(meant.remedy());
     }
-    let of_names = if level == Level::Top { of_cluster_names(&entry.key, names.clusters) } else { None };
+    let of_names = if level == Level::Top { of_cluster_names(entry, names.clusters) } else { None };
     of_names.unwrap_or_else(|| match suggestion(&entry.key, level, name) {
-        Some(meant) => format!("{NOBODY}: {}", question(properties, names, &meant)),
-        None => NOBODY.to_owned(),
+        Some(meant) => nobody(entry).remedy(question(properties, names, &meant)),
+        None => nobody(entry),
     })
 }
 
 /// The same for a key of a connector's own configuration.
-pub(super) fn of_connector(settings: &Properties, entry: &Entry) -> String {
+pub(super) fn of_connector(settings: &Properties, entry: &Entry) -> Warning {
+    let names = Names { clusters: &[], flows: &[] };
     match nearest(Level::Flow, &entry.key) {
-        Some(meant) => {
-            let names = Names { clusters: &[], flows: &[] };
-            format!("{NOBODY}: {}", question(settings, names, &meant))
-        }
-        None => NOBODY.to_owned(),
+        Some(meant) => nobody(entry).remedy(question(settings, names, &meant)),
+        None => nobody(entry),
     }
 }
 
@@ -57,7 +61,10 @@ fn suggestion(key: &str, level: Level, name: &str) -> Option<String> {
 /// A key that is written already, or that every flow has of its own, would do nothing.
 fn question(properties: &Properties, names: Names<'_>, meant: &str) -> String {
     if let Some(there) = properties.find(meant) {
-        return format!("is `{meant}` meant, which stands in line {} already?", there.line);
+        return match properties.form() {
+            Form::Properties => format!("is `{meant}` meant, which stands in line {} already?", there.line),
+            Form::Connector => format!("is `{meant}` meant, which stands there already?"),
+        };
     }
     let own: Vec<_> = names.flows.iter().filter_map(|flow| properties.find(&flow.key(meant))).collect();
     match own.first() {
@@ -69,7 +76,8 @@ fn question(properties: &Properties, names: Names<'_>, meant: &str) -> String {
 }
 
 /// A key that would be read if the clusters that it names were those in `clusters`.
-fn of_cluster_names(key: &str, clusters: &[String]) -> Option<String> {
+fn of_cluster_names(entry: &Entry, clusters: &[String]) -> Option<Warning> {
+    let key = entry.key.as_str();
     let is_cluster = |name: &str| clusters.iter().any(|known| known == name);
     let listed = clusters.join(", ");
     let Some((source, rest)) = key.split_once("->") else {
@@ -77,15 +85,16 @@ fn of_cluster_names(key: &str, clusters: &[String]) -> Option<String> {
         let is_read = matches!(read_at(Level::Cluster, name), Reading::Read(_));
         let in_other_letters = clusters.iter().find(|known| known.eq_ignore_ascii_case(cluster));
         return is_read.then(|| match in_other_letters {
-            Some(known) => format!("{NOBODY}: is `{known}.{name}` meant?"),
-            None => format!("read by nobody: no cluster is named `{cluster}` in `clusters` ({listed})"),
+            Some(known) => nobody(entry).remedy(format!("is `{known}.{name}` meant?")),
+            None => {
+                let remedy = format!("no cluster is named `{cluster}` in `clusters` ({listed})");
+                Warning::of(entry, "read by nobody").remedy(remedy)
+            }
         });
     };
     if is_cluster(source) && rest.strip_prefix(source).is_some_and(|rest| rest.starts_with('.')) {
-        let remedy = "write two of the clusters";
-        return Some(format!(
-            "read by nobody: it names one cluster twice, and a flow goes from one to another; {remedy} ({listed})"
-        ));
+        let reason = "read by nobody: it names one cluster twice, and a flow goes from one to another";
+        return Some(Warning::of(entry, reason).remedy(format!("write two of the clusters ({listed})")));
     }
     let meant = clusters.iter().find_map(|source| {
         let rest = in_other_letters(key, source)?.strip_prefix("->")?;
@@ -95,8 +104,11 @@ fn of_cluster_names(key: &str, clusters: &[String]) -> Option<String> {
         })
     });
     Some(match meant {
-        Some(meant) => format!("{NOBODY}: is `{meant}` meant?"),
-        None => format!("read by nobody: it names a cluster that `clusters` does not list ({listed})"),
+        Some(meant) => nobody(entry).remedy(format!("is `{meant}` meant?")),
+        None => {
+            let remedy = format!("it names a cluster that `clusters` does not list ({listed})");
+            Warning::of(entry, "read by nobody").remedy(remedy)
+        }
     })
 }
 
@@ -148,7 +160,7 @@ mod tests {
             ),
             (
                 "a->a.enabled=true",
-                "`a->a.enabled`: read by nobody: it names one cluster twice, and a flow goes from one to another; write \
+                "`a->a.enabled`: read by nobody: it names one cluster twice, and a flow goes from one to another: write \
                  two of the clusters (a, b)"
                     .to_owned(),
             ),

@@ -1,11 +1,12 @@
 //! Values that cannot be what was meant: of the wrong type, or with something in them that the file's format put there.
 
 use super::error::Fault;
+use super::form::Form;
 use super::keys::{self, Kind, Meaning, Role, Scope, Use};
-use super::notices::Warning;
 use super::properties::{Entry, Properties};
 use super::resolve::{Resolver, not_boolean, parse_boolean, parse_integer};
 use super::settings::Side;
+use super::warning::Warning;
 
 /// What `ConfigDef` would refuse, of the keys that nothing else reads: MM2 does not start with them.
 pub(super) fn check_types(resolver: &mut Resolver<'_>) {
@@ -69,9 +70,9 @@ fn judge_type(kind: Kind, entry: &Entry) -> Option<Fault> {
     Some(Fault::of(entry, reason).remedy("write the number alone, or remove the key"))
 }
 
-/// What the file's format has put into values, as entry and sentence: notes, quotes, control characters.
-pub(super) fn odd(properties: &Properties) -> impl Iterator<Item = (&Entry, String)> {
-    properties.effective().filter_map(|entry| Some((entry, oddity(entry)?)))
+/// What the form has put into values: notes, quotes, control characters.
+pub(super) fn odd(properties: &Properties) -> impl Iterator<Item = Warning> {
+    properties.effective().filter_map(|entry| oddity(entry, properties.form()))
 }
 
 /// Connect drops blanks around a class name; a JSON text may hold some before it.
@@ -83,7 +84,7 @@ pub(super) fn blanks_before_classes(settings: &Properties) -> impl Iterator<Item
     odd.map(|entry| Warning::of(entry, "the blank beside the class name is dropped"))
 }
 
-fn oddity(entry: &Entry) -> Option<String> {
+fn oddity(entry: &Entry, form: Form) -> Option<Warning> {
     let value = entry.reference.as_ref().unwrap_or(&entry.value).as_str();
     // Passwords and JAAS lines may hold anything.
     if super::is_secret_key(&entry.key) {
@@ -91,20 +92,25 @@ fn oddity(entry: &Entry) -> Option<String> {
     }
     let is_odd = |c: &char| c.is_control() && !matches!(c, '\n' | '\t');
     if let Some(control) = value.chars().find(is_odd) {
-        let control = control.escape_default();
-        return Some(format!(
-            "holds a control character (`{control}`): in a properties file a backslash is written twice"
-        ));
+        let text = format!("holds a control character (`{}`)", control.escape_default());
+        return Some(Warning::of(entry, text).remedy(form.of_backslashes()));
+    }
+    // Nobody writes notes into JSON in this way.
+    if form == Form::Connector {
+        return quoted(entry, value);
     }
     if value.contains(" #") || value.contains("\t#") || value.starts_with('#') {
-        return Some(
-            "holds a `#` note, which is part of the value: notes stand on lines of their own".to_owned(),
-        );
+        let text = "holds a `#` note, which is part of the value";
+        return Some(Warning::of(entry, text).remedy("notes stand on lines of their own"));
     }
+    quoted(entry, value)
+}
+
+fn quoted(entry: &Entry, value: &str) -> Option<Warning> {
     let value = value.trim();
     let is_quoted =
         value.len() > 1 && ['"', '\''].into_iter().any(|q| value.starts_with(q) && value.ends_with(q));
-    is_quoted.then(|| "the quotes are part of the value: remove them".to_owned())
+    is_quoted.then(|| Warning::of(entry, "the quotes are part of the value").remedy("remove them"))
 }
 
 #[cfg(test)]
@@ -114,7 +120,7 @@ mod tests {
 
     fn oddities(value: &str) -> Vec<String> {
         let properties = Properties::parse(format!("topics={value}\n").as_bytes()).unwrap();
-        odd(&properties).map(|(_, sentence)| sentence).collect()
+        odd(&properties).map(|warning| warning.to_string()).collect()
     }
 
     #[test]

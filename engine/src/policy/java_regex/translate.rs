@@ -126,10 +126,7 @@ impl Translator<'_> {
         let is_count =
             number(least).is_some() && most.is_none_or(|most| most.is_empty() || number(most).is_some());
         if !is_count || self.rest.next() != Some('}') {
-            return Err(
-                "`{` begins no count such as {2} or {2,5}; write \\{ for the character (a comma ends a pattern of a list)"
-                    .to_owned(),
-            );
+            return Err("`{` begins no count such as {2}".to_owned());
         }
         if most.and_then(number).is_some_and(|most| Some(most) < number(least)) {
             return Err(format!("`{{{count}}}` counts down"));

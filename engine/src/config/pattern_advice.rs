@@ -1,0 +1,51 @@
+//! What to do about a regular expression that cannot be used: what Java means by it, and how that is written in the
+//! form at hand.
+
+use super::form::Form;
+
+/// For a list of patterns: it is cut at every comma.
+pub(super) fn of_list(value: &str, form: Form) -> String {
+    match value.contains('{') && value.contains(',') && !lost_backslash(value) {
+        true => format!(
+            "a list is cut at every comma, also inside `{{…}}`: write the pattern without one, and `\\\\{{` for the character \
+             `{{` ({})",
+            form.of_backslashes()
+        ),
+        false => format!("{}; lists are cut at commas", of_one(value, form)),
+    }
+}
+
+/// For a single pattern.
+pub(super) fn of_one(value: &str, form: Form) -> String {
+    let written = form.of_backslashes();
+    if lost_backslash(value) {
+        format!("write `\\\\p{{…}}` for a class such as `\\p{{L}}`: {written}")
+    } else if value.contains('{') {
+        format!("write `\\\\{{` for the character `{{`: {written}")
+    } else {
+        format!("mend the pattern; {written}")
+    }
+}
+
+/// Whether `\p{L}` lost its backslash to the form.
+fn lost_backslash(value: &str) -> bool {
+    let begins = |(at, _): (usize, &str)| !value[..at].ends_with('\\');
+    value.match_indices("p{").chain(value.match_indices("P{")).any(begins)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_can_be_written_as_it_stands() {
+        for form in [Form::Properties, Form::Connector] {
+            assert!(of_one("a{", form).starts_with(r"write `\\{` for the character `{`: in "), "{form:?}");
+            assert!(of_one("p{L}+", form).starts_with(r"write `\\p{…}` for a class such as `\p{L}`: in "));
+            assert!(of_list("[0-9]{1,6}", form).contains("cut at every comma"));
+            assert!(of_list("(", form).contains("a backslash is written twice; lists are cut at commas"));
+        }
+        assert!(of_one("(", Form::Connector).contains("in JSON"));
+        assert!(of_one("(", Form::Properties).contains("in a properties file"));
+    }
+}
