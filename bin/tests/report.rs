@@ -78,7 +78,10 @@ fn json_tells_all_parts_of_each_fact_and_cuts_nothing() {
     assert_eq!(unused["reason"], "partitions are not dealt to tasks");
     assert_eq!(find(&report["later"], "groups")["reason"], "groups are not synced yet");
     let misspelt = find(&report["warnings"], "topcis");
-    assert_eq!((&misspelt["remedy"], &misspelt["value"]), (&"is `topics` meant?".into(), &Value::Null));
+    assert_eq!(
+        (&misspelt["remedy"], &misspelt["value"]),
+        (&"is `topics` meant, which stands in line 5 already?".into(), &Value::Null)
+    );
     assert_eq!(find(&report["warnings"], "throttle")["value"], "2");
     let (_, text, _) = check(&path, &["--output", "json"]);
     assert!(!text.contains("hunter2") && !text.contains(['\u{202e}', '\u{9b}']), "{text}");

@@ -48,7 +48,7 @@ pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows:
                 None => {}
             }
         }
-        notices.sort_in(entry, reading, || unknown::of_file(properties, names, entry, (level, name)));
+        notices.sort_in(entry, &reading, || unknown::of_file(properties, names, entry, (level, name)));
     }
     notices.warnings.extend(of_flows_not_enabled(properties, clusters, flows));
     notices
@@ -80,7 +80,7 @@ pub(super) fn of_connector(settings: &Properties) -> Notices {
             Reading::Dropped(where_else) => Reading::Dropped(in_a_body(&entry.key, where_else)),
             reading => reading,
         };
-        notices.sort_in(entry, reading, || unknown::of_connector(settings, entry));
+        notices.sort_in(entry, &reading, || unknown::of_connector(settings, entry));
     }
     notices
 }
@@ -100,7 +100,7 @@ fn in_a_body(key: &str, where_else: &'static str) -> &'static str {
 
 impl Notices {
     /// `unknown` says what to tell of a key that nobody knows.
-    fn sort_in(&mut self, entry: &Entry, reading: Reading, unknown: impl FnOnce() -> Warning) {
+    fn sort_in(&mut self, entry: &Entry, reading: &Reading, unknown: impl FnOnce() -> Warning) {
         match reading {
             Reading::Read(Meaning { usage: Use::Honoured | Use::Refused, .. }) => {}
             Reading::Read(Meaning { usage: Use::NotNeeded, note }) => {
@@ -108,7 +108,7 @@ impl Notices {
             }
             Reading::Read(Meaning { usage: Use::Later, note }) => self.later.push(Warning::of(entry, note)),
             Reading::Dropped(where_else) => {
-                self.warnings.push(Warning::of(entry, "has no effect here").remedy(where_else));
+                self.warnings.push(Warning::of(entry, "has no effect here").remedy(*where_else));
             }
             Reading::Unknown => {
                 self.unknown += 1;

@@ -29,7 +29,7 @@ pub(super) fn of_file(
     (level, name): (Level, &str),
 ) -> Warning {
     if let Some(meant) = arrows::meant(entry, names.clusters) {
-        return Warning::of(entry, &meant.reason).remedy(meant.remedy());
+        return Warning::of(entry, meant.reason).remedy(meant.remedy());
     }
     let of_names = if level == Level::Top { of_cluster_names(entry, names.clusters) } else { None };
     of_names.unwrap_or_else(|| match suggestion(&entry.key, level, name) {
