@@ -4,6 +4,7 @@
 //! machine is touched by one task alone, without locks.
 
 mod carry_out;
+mod emit;
 mod slot;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};

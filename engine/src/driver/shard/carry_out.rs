@@ -9,18 +9,14 @@ use crate::driver::lanes::{
 use crate::driver::recover::{self, Sides};
 use crate::driver::state_topic::{StateRequest, Waiter};
 use crate::driver::stretch;
-use crate::event::FlowEvent;
 use crate::io::connection::Connection;
 use crate::machine::Now;
 use crate::machine::hold::Side;
 use crate::machine::line_up::Question;
-use crate::machine::partition::{Command, Event, RequestFailure};
+use crate::machine::partition::{Command, RequestFailure};
 use crate::machine::produce_window::ProduceAnswer;
 use crate::state::StateEntry;
 use twinlog_protocol::batch::Forwarded;
-
-/// Partitions that do not get on and are named in the log one by one.
-const WAITING_NAMED_MAX: u64 = 20;
 
 impl Shard {
     pub(super) fn carry_out(&mut self, slot: usize, command: Command) {
@@ -264,77 +260,6 @@ impl Shard {
             let _ = cluster.refresh_metadata().await;
             Done::Refreshed(side)
         }));
-    }
-
-    fn emit(&mut self, slot: usize, event: Event) {
-        let key = &self.slots[slot].key;
-        let (flow, topic, partition) = (self.parts.flow.as_str(), key.source_topic.as_str(), key.partition);
-        match &event {
-            Event::Copied { records, bytes } => {
-                self.totals.records += records;
-                self.totals.bytes += bytes;
-                return;
-            }
-            Event::Resumed { upstream, downstream, producer_epoch } => {
-                tracing::debug!(flow, topic, partition, upstream, downstream, producer_epoch, "copying");
-            }
-            Event::TargetNotEmpty { log_end } => tracing::warn!(
-                flow,
-                topic,
-                partition,
-                log_end,
-                "the target's partition holds records that are not twinlog's; the whole copy goes behind them"
-            ),
-            Event::StartOutOfRange { start, span } => tracing::warn!(
-                flow,
-                topic,
-                partition,
-                start,
-                log_start = span.log_start,
-                high_watermark = span.high_watermark,
-                "the source's log does not hold the offset at which the copy was to begin (records were deleted before they \
-                 were copied, or the log was cut back): the copy begins at the log start"
-            ),
-            Event::Held(reason) => tracing::error!(flow, topic, partition, "partition held: {reason}"),
-            Event::ForeignRecords { expected, found } => {
-                tracing::warn!(
-                    flow,
-                    topic,
-                    partition,
-                    expected,
-                    found,
-                    "others write to the target's partition"
-                );
-            }
-            Event::Repeated { records, from, to } => {
-                self.totals.repeated_records += records;
-                tracing::error!(
-                    flow,
-                    topic,
-                    partition,
-                    records,
-                    from,
-                    to,
-                    "records are on the target twice: a late batch of ours was taken although its epoch was over; raise \
-                     producer.id.expiration.ms on the target while old records are copied"
-                );
-            }
-            // A broker that is away concerns thousands: the status counts them.
-            Event::Waits { why } if self.totals.waiting >= WAITING_NAMED_MAX => {
-                tracing::debug!(flow, topic, partition, "partition does not get on, still trying: {why}");
-            }
-            Event::Waits { why } => {
-                tracing::warn!(flow, topic, partition, "partition does not get on, still trying: {why}");
-            }
-            Event::GoesOn if self.totals.waiting > WAITING_NAMED_MAX => {
-                tracing::debug!(flow, topic, partition, "partition gets on again");
-            }
-            Event::GoesOn => tracing::info!(flow, topic, partition, "partition gets on again"),
-            Event::InDoubt { why } => tracing::info!(flow, topic, partition, "lining up after: {why}"),
-        }
-        let event = FlowEvent { topic: key.source_topic.clone(), partition, event };
-        // Nobody needs to listen.
-        let _ = self.parts.events.send(event);
     }
 }
 
