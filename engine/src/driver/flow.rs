@@ -310,15 +310,11 @@ impl Flow {
         let refused = self.mirrored.borrow().refused.clone();
         let mut prepared =
             topics::create(&self.reader, &self.config, &self.to_state, &plan.create, refused).await;
+        topics::grow(&self.target, &plan.grow, &mut prepared).await;
         let undecided = plan.undecided.iter();
         prepared
             .failures
             .extend(undecided.map(|(topic, reason)| (topic.clone(), Failure::Lasting(reason.clone()))));
-        for topic in &plan.grow {
-            if let Err(why) = topics::grow(&self.target, topic).await {
-                prepared.failures.push((topic.source_topic.clone(), why));
-            }
-        }
         prepared
     }
 }

@@ -75,6 +75,11 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
+    /// Why the next topics need not be tried: they would wait as long for nothing.
+    fn lost_answer(&self) -> Option<Failure> {
+        self.failures.last().map(|(_, why)| why).filter(|why| why.concerns_all()).cloned()
+    }
+
     fn fail<'a>(&mut self, topics: impl IntoIterator<Item = &'a MirroredTopic>, why: &Failure) {
         self.failures.extend(topics.into_iter().map(|topic| (topic.source_topic.clone(), why.clone())));
     }
@@ -125,9 +130,9 @@ pub(super) async fn create(
     while !left.is_empty() {
         let (now, later) = left.split_at(fitting(left));
         left = later;
-        match prepared.failures.last().map(|(_, why)| why.clone()) {
-            Some(why) if why.concerns_all() => prepared.fail(now, &why),
-            _ => {
+        match prepared.lost_answer() {
+            Some(why) => prepared.fail(now, &why),
+            None => {
                 let drafts = drafts(reader, state, now, &mut prepared).await;
                 creation.carry_out(drafts, &mut prepared).await;
             }
@@ -325,27 +330,54 @@ pub(super) async fn create_own(
     prepared.failures.pop().map_or(Ok(()), |(_, why)| Err(why))
 }
 
-/// Adds the partitions that a mirror lacks.
-///
-/// # Errors
-/// [`Failure`]: the target refuses, or does not answer.
-pub(super) async fn grow(target: &ClusterClient, topic: &MirroredTopic) -> Result<(), Failure> {
-    let name = &topic.target_topic;
-    let wanted = create_partitions_request::CreatePartitionsTopic::default()
-        .with_name(TopicName(StrBytes::from_string(name.clone())))
-        .with_count(topic.partitions)
-        .with_assignments(None);
+/// Adds the partitions that mirrors lack.
+pub(super) async fn grow(target: &ClusterClient, topics: &[MirroredTopic], prepared: &mut Prepared) {
+    let mut left = topics;
+    while !left.is_empty() {
+        let (now, later) = left.split_at(fitting(left));
+        left = later;
+        if let Some(why) = prepared.lost_answer() {
+            prepared.fail(now, &why);
+            continue;
+        }
+        match ask_to_grow(target, now).await {
+            Ok(mut answers) => {
+                for topic in now {
+                    if let Err(why) = grown(topic, answers.remove(&topic.target_topic)) {
+                        prepared.fail([topic], &why);
+                    }
+                }
+            }
+            Err(error) => prepared.fail(now, &error.into()),
+        }
+    }
+}
+
+async fn ask_to_grow(target: &ClusterClient, topics: &[MirroredTopic]) -> Result<Answers, CallError> {
+    let topics = topics.iter().map(|topic| {
+        create_partitions_request::CreatePartitionsTopic::default()
+            .with_name(TopicName(StrBytes::from_string(topic.target_topic.clone())))
+            .with_count(topic.partitions)
+            .with_assignments(None)
+    });
     let request =
-        CreatePartitionsRequest::default().with_topics(vec![wanted]).with_timeout_ms(CREATE_TIMEOUT_MS);
+        CreatePartitionsRequest::default().with_topics(topics.collect()).with_timeout_ms(CREATE_TIMEOUT_MS);
     let answer = target.call(Target::Controller, &request).await?;
-    let result = answer.results.first().ok_or_else(left_out)?;
-    match ErrorCode::check(result.error_code) {
+    let results = answer.results.into_iter().map(|result| {
+        let message = result.error_message.as_deref().unwrap_or_default().to_owned();
+        (result.name.to_string(), ErrorCode::check(result.error_code).map_err(|code| (code, message)))
+    });
+    Ok(results.collect())
+}
+
+fn grown(topic: &MirroredTopic, answer: Option<Result<(), (ErrorCode, String)>>) -> Result<(), Failure> {
+    match answer.ok_or_else(left_out)? {
         // Somebody else was faster.
-        Ok(()) | Err(ErrorCode::InvalidPartitions) => Ok(()),
-        Err(code) => {
-            let message = result.error_message.as_deref().unwrap_or_default();
-            let partitions = topic.partitions;
-            let reason = format!("giving {name} {partitions} partitions is refused with {code}: {message}");
+        Ok(()) | Err((ErrorCode::InvalidPartitions, _)) => Ok(()),
+        Err((code, message)) => {
+            let MirroredTopic { target_topic, partitions, .. } = topic;
+            let reason =
+                format!("giving {target_topic} {partitions} partitions is refused with {code}: {message}");
             Err(Failure::refused(code, reason))
         }
     }
@@ -363,6 +395,31 @@ mod tests {
         assert!(!refused(ErrorCode::PolicyViolation).concerns_all());
         let lost = CallError::NoController { cluster: "east".into() };
         assert!(lost.is_retriable() && Failure::from(lost).concerns_all());
+    }
+
+    #[test]
+    fn after_a_lost_answer_no_other_topic_is_tried() {
+        let topic = MirroredTopic { source_topic: "a".into(), target_topic: "west.a".into(), partitions: 1 };
+        let mut prepared = Prepared::default();
+        assert!(prepared.lost_answer().is_none());
+        prepared.fail([&topic], &Failure::Lasting("refused".into()));
+        assert!(prepared.lost_answer().is_none());
+        prepared.fail([&topic], &Failure::Unanswered("gone".into()));
+        assert_eq!(prepared.lost_answer().unwrap().reason(), "gone");
+    }
+
+    #[test]
+    fn a_topic_that_is_level_already_has_grown() {
+        let topic = MirroredTopic { source_topic: "a".into(), target_topic: "west.a".into(), partitions: 9 };
+        let refused = |code| Some(Err((code, "no".to_owned())));
+        assert!(grown(&topic, Some(Ok(()))).is_ok());
+        assert!(grown(&topic, refused(ErrorCode::InvalidPartitions)).is_ok());
+        let why = grown(&topic, refused(ErrorCode::PolicyViolation)).unwrap_err();
+        assert!(
+            why.reason().starts_with("giving west.a 9 partitions is refused with POLICY_VIOLATION"),
+            "{why:?}"
+        );
+        assert!(grown(&topic, None).is_err());
     }
 
     #[test]
