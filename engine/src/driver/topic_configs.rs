@@ -56,6 +56,14 @@ pub(super) struct ConfigReader {
 pub(super) struct ToldOnce {
     no_right: AtomicBool,
     no_tiered_storage: AtomicBool,
+    factor_cut: AtomicBool,
+}
+
+impl ToldOnce {
+    /// Whether it is still to be told that topics are created with a smaller factor than the default.
+    pub(super) fn take_factor_cut(&self) -> bool {
+        !self.factor_cut.swap(true, Ordering::Relaxed)
+    }
 }
 
 impl ConfigReader {

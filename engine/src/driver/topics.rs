@@ -115,7 +115,10 @@ pub(super) async fn create(
     let (factor, brokers) = (&config.replication_factor, reader.target.metadata().brokers.len());
     let replicas = match factor.decide(brokers) {
         Ok(decision) => {
-            if let (Some(warning), false) = (decision.warning, topics.is_empty()) {
+            if let Some(warning) = decision.warning
+                && !topics.is_empty()
+                && reader.told.take_factor_cut()
+            {
                 tracing::warn!(flow = config.name, "{warning}");
             }
             decision.replicas
