@@ -7,6 +7,7 @@ mod mirrors;
 mod state_topic;
 mod told;
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -122,7 +123,8 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         })
     });
     let stopped = stop.clone();
-    let flow = Flow { config, source, target, source_state, reader, mirrored, to_shard, to_state, stop };
+    let flow =
+        Flow { config, source, target, source_state, reader, mirrored, to_shard, to_state, stop, left: None };
     // All end together: what one of them returns first ends the flow, but for the shard, which ends when told.
     tokio::select! {
         result = state.run() => result,
@@ -161,6 +163,8 @@ struct Flow {
     to_shard: mpsc::Sender<ShardInput>,
     to_state: mpsc::Sender<StateRequest>,
     stop: watch::Receiver<bool>,
+    /// With `refresh.topics.enabled = false`, once listed: the topics that are still to be prepared, and no others.
+    left: Option<BTreeSet<String>>,
 }
 
 impl Flow {
@@ -190,6 +194,9 @@ impl Flow {
         let mut first = true;
         loop {
             let failures = self.sync_topics(&mut known, &mut told, first).await;
+            if self.config.refresh_topics_interval.is_none() {
+                self.left = Some(failures.iter().map(|(topic, _)| topic.clone()).collect());
+            }
             let is_passing = failures.iter().any(is_passing);
             // A listing with a lost answer is not the complete one that the flow has to catch up with.
             first &= is_passing;
@@ -239,7 +246,11 @@ impl Flow {
         first: bool,
     ) -> Vec<(String, Failure)> {
         let (source, target) = self.both_metadata().await;
-        let (plan, mut failures) = self.look_at_topics(&source, &target, known).await;
+        let (mut plan, mut failures) = self.look_at_topics(&source, &target, known).await;
+        if let Some(left) = &self.left {
+            plan.keep(left);
+            failures.retain(|(topic, _)| left.contains(topic));
+        }
         told.left_out(&plan.left_out);
         // What needs no preparation does not wait for what does.
         let there: Vec<MirroredTopic> = plan.ready.iter().chain(&plan.deleted).cloned().collect();
@@ -255,8 +266,12 @@ impl Flow {
             let _ = self.target.refresh_metadata().await;
         }
         self.hand_over(&prepared, known, first).await;
+        let is_part = self.left.is_some();
         self.mirrored.send_modify(|mirrored| {
-            mirrored.topics = plan.ready.iter().chain(&prepared).cloned().collect();
+            if !is_part {
+                mirrored.topics.clear();
+            }
+            mirrored.topics.extend(plan.ready.iter().chain(&prepared).cloned());
             mirrored.refused = refused;
         });
         if first && !failures.iter().any(is_passing) {

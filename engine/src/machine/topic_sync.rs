@@ -83,6 +83,13 @@ impl TopicPlan {
         }
         taken
     }
+
+    /// Leaves only these source topics in the plan.
+    pub fn keep(&mut self, source_topics: &BTreeSet<String>) {
+        self.take(|topic| !source_topics.contains(&topic.source_topic));
+        self.undecided.retain(|(topic, _)| source_topics.contains(topic));
+        self.left_out.retain(|topic| source_topics.contains(&topic.source_topic));
+    }
 }
 
 /// Compares the clusters. `known` are target topics that partitions were copied to before.
@@ -201,6 +208,23 @@ mod tests {
             plan.mirrored().map(|topic| topic.source_topic.as_str()).collect::<Vec<_>>(),
             ["new", "grown"]
         );
+    }
+
+    #[test]
+    fn only_some_topics_are_kept() {
+        let source = cluster(&[("new", 3), ("grown", 4), ("level", 2), ("secret.keys", 1)]);
+        let target = cluster(&[("west.grown", 2), ("west.level", 2)]);
+        let mut plan = plan(&source, &target, &selection(), &BTreeSet::new());
+        plan.undecided.push(("odd".into(), "why".into()));
+        let mut all = plan.clone();
+        all.keep(&["new", "grown", "level", "secret.keys", "odd"].map(str::to_owned).into());
+        assert_eq!(all, plan);
+        plan.keep(&["grown".to_owned()].into());
+        assert_eq!(
+            (names(&plan.create), names(&plan.grow), names(&plan.ready)),
+            (vec![], vec!["west.grown"], vec![])
+        );
+        assert_eq!((plan.undecided.len(), plan.left_out.len()), (0, 0));
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub fn all() -> Vec<Scenario> {
         internal_topics_left_out(),
         changed_between_runs(),
         partition_without_leader(),
+        refused_without_refresh(),
     ]
 }
 
@@ -149,6 +150,36 @@ pub fn partition_without_leader() -> Scenario {
         lab.judge.settled(&lab.source)?;
         let records = lab.ensure_equal(&[lonely, other])?.records;
         Ok(Figures::default().with("records", records))
+    })
+}
+
+/// `refresh.topics.enabled = false`: a topic that the target refused is tried again, and nothing else is looked for.
+#[must_use]
+pub fn refused_without_refresh() -> Scenario {
+    Scenario::shared("a refused topic with refresh off", LabSpec::newest(), |lab, _| {
+        let (copied, refused, later) = ("still.a", "still.b_c", "still.later");
+        // Of names that are the same as metrics a cluster takes one.
+        let in_the_way = "still.b.c";
+        lab.create(&[copied, refused].map(|topic| NewTopic::new(topic, 1)))?;
+        lab.judge.create_topics(&lab.target, &[NewTopic::new(in_the_way, 1)])?;
+        lab.judge.write(&lab.source, &WriteRecords::new(copied, 1, 100))?;
+        lab.judge.write(&lab.source, &WriteRecords::new(refused, 1, 100))?;
+        let mut twinlog =
+            lab.twinlog(&lab.flow("still\\..*").with("refresh.topics.enabled", "false"), &[])?;
+        lab.wait_equal(&[TopicPair::same(copied)], NOTICED)?;
+        lab.create(&[NewTopic::new(later, 1)])?;
+        lab.judge.grow_topic(&lab.source, copied, 2)?;
+        lab.judge.delete_topic(&lab.target, in_the_way)?;
+        let verdict = lab.wait_equal(&[TopicPair::same(refused)], NOTICED)?;
+        twinlog.stop()?;
+        let partitions = lab.judge.topics(&lab.target)?.get(copied).copied();
+        ensure!(partitions == Some(1), "{copied} has {partitions:?} partitions");
+        ensure!(!lab.target_has(later)?, "{later} was made");
+        let log = twinlog.log()?;
+        let is_cut = |line: &&str| line.contains("`replication.factor`: the default replication factor");
+        let cuts = log.lines().filter(is_cut).count();
+        ensure!(cuts == 1, "{cuts} warnings of the same factor:\n{log}");
+        Ok(Figures::default().with("records", verdict.records))
     })
 }
 
