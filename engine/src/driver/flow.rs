@@ -1,6 +1,7 @@
 //! The task of one flow: it brings the clusters together, settles who writes, finds topics, and starts the shard.
 
 mod connect;
+mod earlier_copy;
 mod first_start;
 mod identity;
 mod mirrors;

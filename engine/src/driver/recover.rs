@@ -3,8 +3,9 @@
 //! A batch counts as a copy when all of its records, in their order, stand at the source: by key, value, headers and
 //! time. Then its header tells the producer id and epoch that we wrote under, and the source how far we came.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use twinlog_protocol::batch::BatchView;
 use twinlog_protocol::record::{Record, records};
@@ -16,12 +17,40 @@ use crate::machine::partition::{CopyEnd, CopySearch, RequestFailure};
 
 /// Batches of the target that are looked at, from the last one backwards.
 const BATCHES_BACK_MAX: usize = 256;
-/// Bytes of the source that are searched for one batch.
+/// Bytes of the source that are searched for one batch …
 const SEARCHED_BYTES_MAX: usize = 64 << 20;
+/// … for all batches of one partition …
+const SEARCHED_OF_PARTITION_MAX: usize = 256 << 20;
+/// … and for all partitions of a flow. A copy lies where its time says, so what is read beyond is read in vain.
+const SEARCHED_IN_ALL_MAX: usize = 4 << 30;
 /// Bytes behind a match that are searched for a second one.
 const SEARCHED_BEHIND_BYTES: usize = 4 << 20;
 /// Most bytes that a batch may unpack to.
 const UNPACKED_BYTES_MAX: usize = 256 << 20;
+
+/// The logs of both sides of a partition, as a search reads them.
+pub(super) trait Logs: Sync {
+    /// Where the target's log begins.
+    fn target_start(&self) -> impl Future<Output = Result<i64, RequestFailure>> + Send;
+
+    /// The target's batch that holds an offset.
+    fn target_batch(
+        &self,
+        offset: i64,
+    ) -> impl Future<Output = Result<Option<BatchView>, RequestFailure>> + Send;
+
+    /// The first offset of the source that is not older; negative where all are.
+    fn source_since(&self, time_ms: i64) -> impl Future<Output = Result<i64, RequestFailure>> + Send;
+
+    /// Where the source's log ends.
+    fn source_end(&self) -> impl Future<Output = Result<i64, RequestFailure>> + Send;
+
+    /// Batches of the source from an offset on.
+    fn source_batches(
+        &self,
+        from: i64,
+    ) -> impl Future<Output = Result<Vec<BatchView>, RequestFailure>> + Send;
+}
 
 /// Both sides of a partition.
 pub(super) struct Sides<'a> {
@@ -31,84 +60,192 @@ pub(super) struct Sides<'a> {
     pub(super) target_place: Place,
 }
 
-/// Looks for the last copy in the target's log below `to`; of this producer id, or of any when none is given.
-pub(super) async fn find_copy(
-    sides: &Sides<'_>,
+impl Logs for Sides<'_> {
+    async fn target_start(&self) -> Result<i64, RequestFailure> {
+        ask::list_offset(self.target, &self.target_place, ask::EARLIEST).await
+    }
+
+    async fn target_batch(&self, offset: i64) -> Result<Option<BatchView>, RequestFailure> {
+        stretch::read_batch(self.target, &self.target_place, offset).await
+    }
+
+    async fn source_since(&self, time_ms: i64) -> Result<i64, RequestFailure> {
+        ask::list_offset(self.source, &self.source_place, time_ms).await
+    }
+
+    async fn source_end(&self) -> Result<i64, RequestFailure> {
+        ask::list_offset(self.source, &self.source_place, ask::LATEST).await
+    }
+
+    async fn source_batches(&self, from: i64) -> Result<Vec<BatchView>, RequestFailure> {
+        Ok(stretch::read(self.source, &self.source_place, from).await?.batches)
+    }
+}
+
+/// What the searches of one flow may read of the source.
+#[derive(Debug)]
+pub(super) struct Budget {
+    of_batch: usize,
+    of_partition: usize,
+    /// What is left for all partitions.
+    left: AtomicUsize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            of_batch: SEARCHED_BYTES_MAX,
+            of_partition: SEARCHED_OF_PARTITION_MAX,
+            left: AtomicUsize::new(SEARCHED_IN_ALL_MAX),
+        }
+    }
+}
+
+impl Budget {
+    /// Takes so many bytes, or what is left.
+    fn take(&self, bytes: usize) -> usize {
+        let take = |left: usize| Some(left.saturating_sub(bytes));
+        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        left.map_or(0, |left| left.min(bytes))
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.left.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Looks for the last copy under this producer id in the target's log below `to`.
+pub(super) async fn find_copy_of(
+    logs: &impl Logs,
+    to: i64,
+    producer_id: i64,
+) -> Result<CopySearch, RequestFailure> {
+    let outcome = find_copy(logs, to, Some(producer_id), &Budget::default()).await?;
+    Ok(outcome.found)
+}
+
+/// How the search for anybody's copy ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) found: CopySearch,
+    /// A batch of the target was not found in what was read of the source, and not all of the source was read.
+    pub(super) is_cut_short: bool,
+}
+
+/// Looks for the last copy in the target's log below `to`, under whatever producer id.
+pub(super) async fn find_any_copy(
+    logs: &impl Logs,
+    to: i64,
+    budget: &Budget,
+) -> Result<Outcome, RequestFailure> {
+    find_copy(logs, to, None, budget).await
+}
+
+async fn find_copy(
+    logs: &impl Logs,
     to: i64,
     producer_id: Option<i64>,
-) -> Result<CopySearch, RequestFailure> {
-    let log_start = ask::list_offset(sides.target, &sides.target_place, ask::EARLIEST).await?;
-    let mut before = to;
+    budget: &Budget,
+) -> Result<Outcome, RequestFailure> {
+    let log_start = logs.target_start().await?;
+    let (mut before, mut is_cut_short) = (to, false);
+    let (mut not_at_source, mut left) = (BTreeSet::new(), budget.of_partition);
+    let end = |found, is_cut_short| Ok(Outcome { found, is_cut_short });
     for _ in 0..BATCHES_BACK_MAX {
         if before <= log_start {
             break;
         }
-        let last = stretch::read_batch(sides.target, &sides.target_place, before - 1).await?;
-        let Some(view) = last else { break };
+        let Some(view) = logs.target_batch(before - 1).await? else { break };
         let header = *view.header();
+        before = header.base_offset.min(before - 1);
         // Ours are never transactional: a copy that MM2 made with transactions is MM2's.
         let is_candidate = header.producer_id >= 0
             && !header.attributes.is_control()
             && !header.attributes.is_transactional()
             && header.record_count > 0
-            && producer_id.is_none_or(|wanted| wanted == header.producer_id);
-        if is_candidate {
-            match find_batch(sides, &view).await? {
-                Matches::One(upstream_next) => {
-                    return Ok(CopySearch::Found(CopyEnd {
-                        producer_id: header.producer_id,
-                        producer_epoch: header.producer_epoch,
-                        upstream_next,
-                    }));
-                }
-                Matches::Several => return Ok(CopySearch::Ambiguous),
-                // Our newest batch is not found: an older one would copy what lies between a second time.
-                Matches::None if producer_id.is_some() => return Ok(CopySearch::NotAtSource),
-                Matches::None => {}
+            && producer_id.is_none_or(|wanted| wanted == header.producer_id)
+            && !not_at_source.contains(&header.producer_id);
+        if !is_candidate {
+            continue;
+        }
+        let granted = budget.take(left.min(budget.of_batch));
+        if granted == 0 && !not_at_source.is_empty() {
+            return end(CopySearch::Nothing, true);
+        }
+        // The first one is looked for where its time says, whatever others have used up.
+        let (matches, searched) = find_batch(logs, &view, granted.max(1)).await?;
+        budget.give_back(granted.saturating_sub(searched));
+        left = left.saturating_sub(searched);
+        match matches {
+            Matches::One(upstream_next) => {
+                let (producer_id, producer_epoch) = (header.producer_id, header.producer_epoch);
+                let copy = CopyEnd { producer_id, producer_epoch, upstream_next };
+                return end(CopySearch::Found(copy), is_cut_short);
+            }
+            Matches::Several => return end(CopySearch::Ambiguous, is_cut_short),
+            // Our newest batch is not found: an older one would copy what lies between a second time.
+            Matches::None { .. } if producer_id.is_some() => {
+                return end(CopySearch::NotAtSource, is_cut_short);
+            }
+            // So it is for everybody's newest one: that decides about a producer id.
+            Matches::None { all_read } => {
+                is_cut_short |= !all_read;
+                not_at_source.insert(header.producer_id);
             }
         }
-        before = header.base_offset.min(before - 1);
     }
-    Ok(CopySearch::Nothing)
+    end(CopySearch::Nothing, is_cut_short)
 }
 
 enum Matches {
-    None,
+    None {
+        /// Up to the end of the source.
+        all_read: bool,
+    },
     /// The offset behind the last record.
     One(i64),
     Several,
 }
 
-/// Finds the records of a target's batch at the source.
-async fn find_batch(sides: &Sides<'_>, wanted: &BatchView) -> Result<Matches, RequestFailure> {
-    let Some(digests) = digests(wanted) else { return Ok(Matches::None) };
-    let first_time = wanted.header().base_timestamp;
-    let start = ask::list_offset(sides.source, &sides.source_place, first_time).await?;
+/// Finds the records of a target's batch at the source, in about so many bytes; also how many were read.
+async fn find_batch(
+    logs: &impl Logs,
+    wanted: &BatchView,
+    bytes_max: usize,
+) -> Result<(Matches, usize), RequestFailure> {
+    let nowhere = (Matches::None { all_read: true }, 0);
+    let Some(digests) = digests(wanted) else { return Ok(nowhere) };
+    let start = logs.source_since(wanted.header().base_timestamp).await?;
     if start < 0 {
-        return Ok(Matches::None);
+        return Ok(nowhere);
     }
     // What is written from now on was not copied: a search must not run after a live writer.
-    let end = ask::list_offset(sides.source, &sides.source_place, ask::LATEST).await?;
+    let end = logs.source_end().await?;
     let mut search = Search { wanted: digests, window: VecDeque::new(), found: None, several: false };
-    let (mut position, mut searched, mut limit) = (start, 0, SEARCHED_BYTES_MAX);
+    let (mut position, mut searched, mut limit) = (start, 0, bytes_max);
+    let mut is_behind = false;
     while searched < limit && position < end {
-        let stretch = stretch::read(sides.source, &sides.source_place, position).await?;
-        let Some(last) = stretch.batches.last() else { break };
+        let batches = logs.source_batches(position).await?;
+        let Some(last) = batches.last() else {
+            position = end;
+            break;
+        };
         let next = last.header().next_offset();
-        for view in &stretch.batches {
+        for view in &batches {
             searched += view.bytes().len();
             search.look_at(view);
         }
-        if search.found.is_some() {
-            limit = limit.min(searched + SEARCHED_BEHIND_BYTES);
+        if search.found.is_some() && !std::mem::replace(&mut is_behind, true) {
+            limit = searched + SEARCHED_BEHIND_BYTES;
         }
         position = next.max(position + 1);
     }
-    Ok(match (search.found, search.several) {
+    let matches = match (search.found, search.several) {
         (_, true) => Matches::Several,
         (Some(next), false) => Matches::One(next),
-        (None, false) => Matches::None,
-    })
+        (None, false) => Matches::None { all_read: position >= end },
+    };
+    Ok((matches, searched))
 }
 
 struct Search {
@@ -152,3 +289,6 @@ fn digest(view: &BatchView, record: &Record) -> u64 {
     }
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests;

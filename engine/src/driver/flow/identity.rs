@@ -1,29 +1,15 @@
 //! Which producer id the flow writes under: settled before the first partition is looked at.
 
-use std::collections::BTreeSet;
-use std::pin::pin;
-use std::time::Duration;
-
-use futures_util::stream::{self, StreamExt};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
-use super::{ASKED_AT_ONCE, Flow, LEADER_PAUSE, partitions, place};
+use super::{Flow, LEADER_PAUSE};
 use crate::config::StartPosition;
 use crate::driver::ask;
-use crate::driver::lanes::{SOURCE_SEARCH_LANE, TARGET_TAIL_LANE};
-use crate::driver::recover::{self, Sides};
 use crate::driver::state_topic::{StateRequest, Waiter};
 use crate::error::Error;
-use crate::io::cluster::ClusterClient;
-use crate::machine::partition::{CopySearch, RequestFailure};
-use crate::machine::topic_sync;
-use crate::state::{PartitionKey, STATE_TOPIC, StateEntry};
-
-/// How long partitions that do not answer are searched for an earlier copy, unless the search has to end.
-const SEARCH_MAX: Duration = Duration::from_secs(30);
-/// Pause between two attempts after that.
-const SEARCH_PAUSE: Duration = Duration::from_secs(5);
+use crate::machine::partition::RequestFailure;
+use crate::state::StateEntry;
 
 impl Flow {
     /// Finds the flow's producer id in the state topic, or takes one and stores it: the first one stored counts.
@@ -96,62 +82,6 @@ impl Flow {
         }
     }
 
-    /// Looks for our own batches at the ends of the target's partitions. A new id must not be taken while there are old
-    /// batches: it would fence nobody, and its partitions would be copied again.
-    async fn recover_identity(&self) -> Result<Option<i64>, Error> {
-        let (source, target) = self.both_metadata().await;
-        let plan = topic_sync::plan(&source, &target, &self.config.selection, &BTreeSet::new());
-        let mut keys: Vec<PartitionKey> = plan.ready.iter().chain(&plan.grow).flat_map(partitions).collect();
-        let end = Instant::now() + SEARCH_MAX;
-        // A copy that is not recognised is copied again behind itself. Where the new one does not begin at the beginning,
-        // what was written since the old one ended would be lost.
-        let gives_up = self.config.start_position == StartPosition::Earliest;
-        let (mut ambiguous, mut told) = (None, false);
-        loop {
-            let searches: Vec<_> = keys
-                .drain(..)
-                .map(|key| async { (search(&self.source, &self.target, &key).await, key) })
-                .collect();
-            let mut searches = pin!(stream::iter(searches).buffer_unordered(ASKED_AT_ONCE));
-            while let Some((found, key)) = searches.next().await {
-                match found {
-                    Ok(CopySearch::Found(copy)) => return Ok(Some(copy.producer_id)),
-                    Ok(CopySearch::Nothing | CopySearch::NotAtSource) => {}
-                    Ok(CopySearch::Ambiguous) => ambiguous = Some(key.target_topic),
-                    Err(_) => keys.push(key),
-                }
-            }
-            let Some(key) = keys.first() else { break };
-            if Instant::now() >= end && !std::mem::replace(&mut told, true) {
-                let (topic, partition, more) = (&key.target_topic, key.partition, keys.len() - 1);
-                let goes_on = if gives_up { "not searched" } else { "the first start waits for its search" };
-                tracing::warn!(
-                    flow = self.config.name,
-                    topic,
-                    partition,
-                    more,
-                    "{goes_on} for an earlier copy, because a side does not answer"
-                );
-            }
-            if told && gives_up {
-                break;
-            }
-            sleep(if told { SEARCH_PAUSE } else { LEADER_PAUSE }).await;
-            let (source, target) = self.both_metadata().await;
-            keys.retain(|PartitionKey { source_topic, target_topic, .. }| {
-                !told || source.topics.contains_key(source_topic) && target.topics.contains_key(target_topic)
-            });
-        }
-        match ambiguous {
-            None => Ok(None),
-            Some(topic) => Err(Error::Refused(format!(
-                "cluster {}: {STATE_TOPIC} knows nothing of flow {}, and {topic} ends with records that stand at several \
-                 places of the source, so an earlier copy cannot be told from another's; delete the topic, or leave it out",
-                self.config.target.name, self.config.name
-            ))),
-        }
-    }
-
     async fn new_identity(&self) -> Result<i64, Error> {
         loop {
             match ask::new_producer_id(&self.target).await {
@@ -170,17 +100,4 @@ impl Flow {
             }
         }
     }
-}
-
-/// Looks for a copy, anybody's, at the end of a target's partition.
-async fn search(
-    source: &ClusterClient,
-    target: &ClusterClient,
-    key: &PartitionKey,
-) -> Result<CopySearch, RequestFailure> {
-    let source_place = place(source, &key.source_topic, key.partition, SOURCE_SEARCH_LANE);
-    let target_place = place(target, &key.target_topic, key.partition, TARGET_TAIL_LANE);
-    let (source_place, target_place) = source_place.zip(target_place).ok_or_else(ask::no_leader)?;
-    let to = ask::list_offset(target, &target_place, ask::LATEST).await?;
-    recover::find_copy(&Sides { source, source_place, target, target_place }, to, None).await
 }

@@ -112,7 +112,7 @@ impl Shard {
             let result = match places {
                 Some((source_place, target_place)) => {
                     let sides = Sides { source: &source, source_place, target: &target, target_place };
-                    recover::find_copy(&sides, to, Some(producer_id)).await
+                    recover::find_copy_of(&sides, to, producer_id).await
                 }
                 None => Err(ask::no_leader()),
             };
