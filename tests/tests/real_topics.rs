@@ -45,6 +45,11 @@ fn first_start_an_hour_back() -> Result<()> {
 }
 
 #[test]
+fn first_starts_of_two_at_once() -> Result<()> {
+    check(&start::two_at_once())
+}
+
+#[test]
 fn leaderless_at_the_start() -> Result<()> {
     check(&topics::partition_without_leader())
 }

@@ -8,6 +8,7 @@ use super::{Figures, Lab, LabSpec, Scenario, state::STATE_TOPIC};
 use crate::{
     deadline::{Deadline, wall_clock_ms},
     judge::{NewTopic, TextRecord, WriteRecords},
+    process::sleep_ms,
     real::log_dump,
     twinlog::Twinlog,
 };
@@ -21,7 +22,7 @@ const READ_MAX: u32 = 10_000;
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
-    vec![at_the_ends(), at_a_time(), without_a_leader()]
+    vec![at_the_ends(), at_a_time(), two_at_once(), without_a_leader()]
 }
 
 /// `latest`: a first start that is killed as soon as it has begun, ten records per partition, growth, another kill, and a
@@ -100,6 +101,66 @@ pub fn at_a_time() -> Scenario {
         twinlog.ensure_quiet(&["replication factor"])?;
         Ok(Figures::default().with("records", records).with("left out", 25))
     })
+}
+
+/// `latest`, two instances that first start at once while records are written: both begin where the first one to store it
+/// says, whatever the other one saw. From there on nothing is missing, and nothing is there twice.
+#[must_use]
+pub fn two_at_once() -> Scenario {
+    Scenario::shared("two first starts at the ends at once", LabSpec::newest(), |lab, _| {
+        let topic = "twins.ends";
+        forget_flow(lab)?;
+        lab.create(&[NewTopic::new(topic, 3)])?;
+        write(lab, &[topic], 3, 0..300)?;
+        let flow = lab.flow("twins\\..*").with(KEY, "latest");
+        let mut twins = [lab.twinlog(&flow, &[])?, lab.twinlog(&flow, &[])?];
+        for first in (300..330).step_by(3) {
+            write(lab, &[topic], 3, first..first + 3)?;
+            sleep_ms(70);
+        }
+        for twin in &twins {
+            wait_for_line(twin, &["topics that match"])?;
+        }
+        write(lab, &[topic], 3, 330..630)?;
+        Deadline::after(NOTICED).wait("the last records on the target", || {
+            let [source, target] = ends(lab, topic)?;
+            Ok((source == target).then_some(()))
+        })?;
+        let mut firsts = 0;
+        for twin in &mut twins {
+            twin.stop()?;
+            twin.ensure_quiet(&["replication factor"])?;
+            let log = twin.log()?;
+            let is_first = log.contains("first start:");
+            let came_second = "another instance started the flow first";
+            ensure!(is_first || log.contains(came_second) || log.contains("has started before"), "{log}");
+            firsts += u64::from(is_first);
+        }
+        ensure!(firsts == 1, "{firsts} instances have started the flow");
+        let mut records = 0;
+        for partition in 0..3 {
+            let source = lab.judge.read(&lab.source, topic, partition, READ_MAX)?;
+            let target = lab.judge.read(&lab.target, topic, partition, READ_MAX)?;
+            let (all, copied): (Vec<_>, Vec<_>) =
+                (source.iter().map(content).collect(), target.iter().map(content).collect());
+            ensure!((100..=110).contains(&copied.len()), "{topic}-{partition} has {copied:?}");
+            ensure!(all.ends_with(&copied), "{topic}-{partition} has {copied:?}, not the end of {all:?}");
+            records += u64::try_from(copied.len())?;
+        }
+        Ok(Figures::default().with("records", records).with("instances", 2))
+    })
+}
+
+/// The last value of each partition, at the source and on the target.
+fn ends(lab: &mut Lab, topic: &str) -> Result<[Vec<Option<String>>; 2]> {
+    let mut ends = [Vec::new(), Vec::new()];
+    for partition in 0..3 {
+        for (cluster, ends) in [&lab.source, &lab.target].into_iter().zip(&mut ends) {
+            let records = lab.judge.read(cluster, topic, partition, READ_MAX)?;
+            ends.push(records.into_iter().next_back().and_then(|record| record.value));
+        }
+    }
+    Ok(ends)
 }
 
 /// `latest` while a partition has no leader: nothing begins before its end is known, and the log says what is waited for.
