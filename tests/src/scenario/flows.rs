@@ -29,6 +29,7 @@ pub fn all() -> Vec<Scenario> {
         two_names_for_one_cluster(),
         contradictory_aliases(),
         both_ways(),
+        both_ways_under_equal_names(),
     ]
 }
 
@@ -251,6 +252,52 @@ pub fn both_ways() -> Scenario {
         let back = lab.judge.compare(&lab.target, &lab.source, &[mirror("dst", orders)])?.ensure_equal()?;
         ensure!((there.records, back.records) == (400, 300), "{there:?} {back:?}");
         Ok(Figures::default().with("records", there.records + back.records))
+    })
+}
+
+/// A process each way under equal names: nobody sees both files, but the second one sees what the first one has stored.
+/// It copies nothing, and above all takes nobody's producer id: the records at the other end are there at both.
+#[must_use]
+pub fn both_ways_under_equal_names() -> Scenario {
+    Scenario::shared("two processes, both ways under equal names", LabSpec::newest(), |lab, scale| {
+        let topic = "round.orders";
+        lab.create(&[NewTopic::new(topic, 2)])?;
+        // Both ways have begun anew: flows of other scenarios have the same clusters.
+        for cluster in [&lab.source, &lab.target] {
+            if lab.judge.topics(cluster)?.contains_key(STATE_TOPIC) {
+                lab.judge.delete_topic(cluster, STATE_TOPIC)?;
+            }
+        }
+        lab.judge.write(&lab.source, &WriteRecords::new(topic, 2, 100))?;
+        let [there, back] =
+            [(("src", &lab.source), ("dst", &lab.target)), (("dst", &lab.target), ("src", &lab.source))].map(
+                |(from, to)| {
+                    let file = FlowFile::plain(from, to, "round\\..*").equal_names();
+                    file.with("refresh.topics.interval.seconds", "1")
+                },
+            );
+        let mut there = lab.twinlog(&there, &[])?;
+        lab.wait_equal(&[TopicPair::same(topic)], NOTICED)?;
+        let mut back = lab.twinlog(&back, &[])?;
+        Deadline::after(NOTICED).wait("a warning of the way back", || {
+            let log = back.log()?;
+            Ok(log.contains("the way back would send its records round and round").then_some(()))
+        })?;
+        let of_target = WriteRecords { first_id: 100, ..WriteRecords::new(topic, 2, 10) };
+        lab.judge.write(&lab.target, &of_target)?;
+        lab.judge.write(&lab.source, &WriteRecords { first_id: 110, ..WriteRecords::new(topic, 2, 10) })?;
+        lab.wait_for_copy(topic, 120, NOTICED)?;
+        sleep_ms(scale.seconds * 300); // refreshes to come
+        for twinlog in [&mut there, &mut back] {
+            twinlog.stop()?;
+        }
+        let at_source =
+            lab.judge.offsets(&lab.source, topic)?.iter().map(|partition| partition.end).sum::<i64>();
+        ensure!(at_source == 110, "{at_source} records at the source");
+        ensure!(lab.copied(topic)? == 120, "{} records on the target", lab.copied(topic)?);
+        let log = back.log()?;
+        ensure!(!log.contains("going on from there"), "the records of others were taken for a copy:\n{log}");
+        Ok(Figures::default().with("records", 110))
     })
 }
 

@@ -1,6 +1,5 @@
 //! The search for an earlier copy of a flow whose state topic knows nothing: its producer id stands in its records.
 
-use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -14,7 +13,6 @@ use crate::driver::lanes::{SOURCE_SEARCH_LANE, TARGET_TAIL_LANE};
 use crate::driver::recover::{self, Budget, Outcome, Sides};
 use crate::error::Error;
 use crate::machine::partition::{CopySearch, RequestFailure};
-use crate::machine::topic_sync;
 use crate::state::{PartitionKey, STATE_TOPIC};
 
 /// How long partitions that do not answer are searched, unless the search has to end.
@@ -37,9 +35,8 @@ struct Found {
 impl Flow {
     /// Looks for our own batches at the ends of the target's partitions. A new id must not be taken while there are old
     /// batches: it would fence nobody, and its partitions would be copied again.
-    pub(super) async fn recover_identity(&self) -> Result<Option<i64>, Error> {
-        let (source, target) = self.both_metadata().await;
-        let plan = topic_sync::plan(&source, &target, &self.config.selection, &BTreeSet::new());
+    pub(super) async fn recover_identity(&mut self) -> Result<Option<i64>, Error> {
+        let (_, plan) = self.first_plan().await;
         let mut keys: Vec<PartitionKey> = plan.ready.iter().chain(&plan.grow).flat_map(partitions).collect();
         let end = Instant::now() + SEARCH_MAX;
         // A copy that is not recognised is copied again behind itself. Where the new one does not begin at the beginning,

@@ -1,6 +1,6 @@
 //! A flow that starts for the first time asks the source where its partitions begin.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ use crate::io::cluster::ClusterClient;
 use crate::machine::first_start::FirstStart;
 use crate::machine::flow_starts::StartEntry;
 use crate::machine::partition::RequestFailure;
-use crate::machine::topic_sync;
 
 /// Partitions in one question: a broker looks each of them up by time, perhaps on a cold disk.
 const PARTITIONS_MAX: usize = 100;
@@ -35,14 +34,13 @@ struct Unknown {
 impl Flow {
     /// Where the partitions of all selected topics begin, to be stored before the identity of this producer id; nothing
     /// where that is at their beginning. Waits for every partition: nobody can tell afterwards where its end was.
-    pub(super) async fn first_start(&self, producer_id: i64) -> Vec<StartEntry> {
+    pub(super) async fn first_start(&mut self, producer_id: i64) -> Vec<StartEntry> {
         let since_ms = match self.config.start_position {
             StartPosition::Earliest => return Vec::new(),
             StartPosition::Latest => None,
             StartPosition::ByDuration(back) => Some(time_ago(clock::wall_time_ms(), back)),
         };
-        let (source, target) = self.both_metadata().await;
-        let plan = topic_sync::plan(&source, &target, &self.config.selection, &BTreeSet::new());
+        let (source, plan) = self.first_plan().await;
         let topics = plan.create.into_iter().chain(plan.grow).chain(plan.ready).filter_map(|topic| {
             let known = source.topics.get(&topic.source_topic)?;
             Some((topic.source_topic, known.id, known.partitions.len()))

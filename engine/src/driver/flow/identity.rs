@@ -13,7 +13,7 @@ use crate::state::StateEntry;
 
 impl Flow {
     /// Finds the flow's producer id in the state topic, or takes one and stores it: the first one stored counts.
-    pub(super) async fn settle_identity(&self) -> Result<(), Error> {
+    pub(super) async fn settle_identity(&mut self) -> Result<(), Error> {
         self.refresh_state().await;
         let producer_id = match self.producer_id().await {
             Some(producer_id) => {
@@ -28,7 +28,7 @@ impl Flow {
     }
 
     /// The state topic names no producer id: that of a copy which lost its state, else a new one.
-    async fn first_identity(&self) -> Result<i64, Error> {
+    async fn first_identity(&mut self) -> Result<i64, Error> {
         if let Some(producer_id) = self.recover_identity().await? {
             tracing::warn!(
                 flow = self.config.name,

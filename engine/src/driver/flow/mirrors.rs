@@ -1,12 +1,17 @@
 //! Which topics are mirrors: a flow's own are announced in the state topic before they are made, and those that came
 //! from its target are left out, by what the state topic at its source says.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
 use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
 use twinlog_protocol::batch::BatchView;
 use twinlog_protocol::record::records;
 use twinlog_protocol::{DecodeError, ErrorCode, Retry};
 
-use super::{Flow, KnownTopics, place};
+use super::{Flow, KnownTopics, LEADER_PAUSE, place};
 use crate::driver::lanes::SOURCE_SEARCH_LANE;
 use crate::driver::state_topic::{StateRequest, UNPACKED_BYTES_MAX, Waiter};
 use crate::driver::topics::Failure;
@@ -19,6 +24,9 @@ use crate::machine::topic_sync::{self, LeftOut, LeftOutBy, MirroredTopic, TopicP
 use crate::state::record::decode;
 use crate::state::{STATE_TOPIC, StateEntry};
 
+/// How long a first start waits for the source's state topic before that is told.
+const STATE_TOLD_AFTER: Duration = Duration::from_secs(10);
+
 /// The state topic at the source, read as far as it tells which topics there came from the target.
 pub(super) struct SourceState {
     flow: String,
@@ -27,6 +35,7 @@ pub(super) struct SourceState {
     topic_id: u128,
     read_to: i64,
     told_unreadable: bool,
+    told_way_back: bool,
 }
 
 impl SourceState {
@@ -38,6 +47,7 @@ impl SourceState {
             topic_id: 0,
             read_to: 0,
             told_unreadable: false,
+            told_way_back: false,
         }
     }
 
@@ -129,18 +139,11 @@ impl Flow {
         let selection = &self.config.selection;
         let mut plan = topic_sync::plan(source, target, selection, &known.copied);
         let is_new = |topic: &MirroredTopic| !known.announced.contains(&topic.target_topic);
-        // Under equal names a topic may be mirrored into one that came from elsewhere.
-        if selection.keeps_names() || !plan.mirrored().any(is_new) {
+        if !plan.mirrored().any(is_new) {
             return (plan, Vec::new());
         }
         let Err(why) = self.source_state.read_on().await else {
-            let from_target = &self.source_state.from_target;
-            let came_back = plan.take(|topic| is_new(topic) && from_target.contains(&topic.source_topic));
-            plan.left_out.extend(
-                came_back
-                    .into_iter()
-                    .map(|topic| LeftOut { source_topic: topic.source_topic, rule: LeftOutBy::ClusterId }),
-            );
+            self.leave_out_what_came_back(&mut plan, is_new);
             return (plan, Vec::new());
         };
         let reason =
@@ -148,6 +151,50 @@ impl Flow {
         let wait = |topic: MirroredTopic| (topic.source_topic, Failure::Unanswered(reason.clone()));
         let failures = plan.take(is_new).into_iter().map(wait).collect();
         (plan, failures)
+    }
+
+    /// What a flow that knows nothing yet would mirror, with the source's metadata: no topic that came from the target,
+    /// whose records there are no earlier copy of ours. Waits for the source's state topic.
+    pub(super) async fn first_plan(&mut self) -> (Arc<ClusterMetadata>, TopicPlan) {
+        let (begun_at, mut told) = (Instant::now(), false);
+        loop {
+            let (source, target) = self.both_metadata().await;
+            let mut plan = topic_sync::plan(&source, &target, &self.config.selection, &BTreeSet::new());
+            let Err(why) = self.source_state.read_on().await else {
+                self.leave_out_what_came_back(&mut plan, |_| true);
+                return (source, plan);
+            };
+            if begun_at.elapsed() >= STATE_TOLD_AFTER && !std::mem::replace(&mut told, true) {
+                tracing::warn!(
+                    flow = self.config.name,
+                    topic = STATE_TOPIC,
+                    "the first start waits for the source's state topic, which tells what came from the target: {why}"
+                );
+            }
+            sleep(LEADER_PAUSE).await;
+        }
+    }
+
+    /// Takes topics that came from the target out of a plan.
+    fn leave_out_what_came_back(&mut self, plan: &mut TopicPlan, is_new: impl Fn(&MirroredTopic) -> bool) {
+        let from_target = &self.source_state.from_target;
+        let came_back = plan.take(|topic| is_new(topic) && from_target.contains(&topic.source_topic));
+        let Some(first) = came_back.first() else { return };
+        // Under equal names a topic that came from the target may have writers of its own, too.
+        let keeps_names = self.config.selection.keeps_names();
+        if keeps_names && !std::mem::replace(&mut self.source_state.told_way_back, true) {
+            let (topic, topics) = (&first.source_topic, came_back.len());
+            tracing::warn!(
+                flow = self.config.name,
+                topic,
+                topics,
+                "a flow copies this topic from the target under the same name: the way back would send its records round \
+                 and round, so it is left out; if that flow has ended for good, delete {STATE_TOPIC} at the source"
+            );
+        }
+        let left_out =
+            |topic: MirroredTopic| LeftOut { source_topic: topic.source_topic, rule: LeftOutBy::ClusterId };
+        plan.left_out.extend(came_back.into_iter().map(left_out));
     }
 
     /// Stores that these topics are mirrors, where the state topic does not say so yet.
