@@ -20,7 +20,7 @@ struct Named<'a> {
 }
 
 /// A warning for each flow whose two sides have a broker in common, and for each pair of clusters of different flows that
-/// have.
+/// have. Of flows with `loops.allow` only the first: for them second names are told when the clusters are reached.
 pub(super) fn check(properties: &Properties, flows: &[FlowConfig]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     // Pairs of names that were told, the smaller one first.
@@ -29,15 +29,17 @@ pub(super) fn check(properties: &Properties, flows: &[FlowConfig]) -> Vec<Warnin
         let pair = if a.name < b.name { (a.name, b.name) } else { (b.name, a.name) };
         told.insert((pair.0.to_owned(), pair.1.to_owned()))
     };
-    let named: Vec<_> = flows.iter().filter_map(|flow| named_sides(properties, flow)).collect();
-    for (flow, source, target) in &named {
+    let sides = |flow| Some((flow, named_sides(properties, flow)?));
+    let named: Vec<_> = flows.iter().filter_map(sides).collect();
+    for (flow, [source, target]) in &named {
         let shared = source.addresses.intersection(&target.addresses).next();
         if let Some(shared) = shared.filter(|_| is_new(source, target)) {
-            warnings.push(of_one_flow(flow, source, target, shared));
+            warnings.push(of_one_flow(&flow.name, source, target, shared));
         }
     }
     let mut first_by_address: BTreeMap<&str, &Named<'_>> = BTreeMap::new();
-    for cluster in named.iter().flat_map(|(_, source, target)| [source, target]) {
+    let judged = named.iter().filter(|(flow, _)| !flow.loops_allowed);
+    for cluster in judged.flat_map(|(_, sides)| sides) {
         for address in &cluster.addresses {
             let first = *first_by_address.entry(address).or_insert(cluster);
             if first.name != cluster.name && is_new(first, cluster) {
@@ -48,10 +50,7 @@ pub(super) fn check(properties: &Properties, flows: &[FlowConfig]) -> Vec<Warnin
     warnings
 }
 
-fn named_sides<'a>(
-    properties: &'a Properties,
-    flow: &'a FlowConfig,
-) -> Option<(&'a str, Named<'a>, Named<'a>)> {
+fn named_sides<'a>(properties: &'a Properties, flow: &'a FlowConfig) -> Option<[Named<'a>; 2]> {
     let side = |side: Side, cluster: &'a ClusterConfig| {
         let key = format!("{}cluster.bootstrap.servers", side.prefix());
         let of_flow = properties.find(&format!("{}.{key}", flow.name));
@@ -62,7 +61,7 @@ fn named_sides<'a>(
         let entry = entry.or_else(|| properties.find("bootstrap.servers"))?;
         Some(Named { name: &cluster.name, addresses: addresses.collect(), entry })
     };
-    Some((&flow.name, side(Side::Source, &flow.source)?, side(Side::Target, &flow.target)?))
+    Some([side(Side::Source, &flow.source)?, side(Side::Target, &flow.target)?])
 }
 
 fn of_one_flow(flow: &str, source: &Named<'_>, target: &Named<'_>, shared: &str) -> Warning {
@@ -158,6 +157,8 @@ mod tests {
             )
         );
         assert!(!file("a:1", "b:1", text).iter().any(|warning| warning.contains("shares")));
+        let allowed = file("a:1", "b:1", &format!("{text}c->b.enabled=true\nloops.allow=true\n"));
+        assert!(!allowed.iter().any(|warning| warning.contains("shares")), "{allowed:?}");
     }
 
     #[test]
