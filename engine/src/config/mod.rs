@@ -7,6 +7,11 @@
 //! The road of a key: `properties` or `connector` reads the text, `providers` resolves references, `keys` knows every
 //! name, `settings` merges what one flow and its clients get, `resolve` reads values as types, `refused` turns away what
 //! is not built, `flow` and `cluster` give types. `inspection` gathers all that is to be said before anything is returned.
+//!
+//! What is said: `error` and `warning` are its parts, `form` and `pattern_advice` fit them to the file or the body, `once` says
+//! nothing twice. It comes from `recognition` (a file of another kind), `values` (what cannot be meant), `patterns`, `loops`,
+//! `addresses` (one cluster under two names), and from `notices`, which looks at every key: `other_side` (written for the wrong
+//! cluster), `arrows` and `unknown` (read by nobody). `effect` knows which keys count, so that others cannot refuse a file.
 
 mod addresses;
 mod arrows;
