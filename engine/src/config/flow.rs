@@ -16,7 +16,7 @@ use crate::policy::{ReplicationFactor, ReplicationPolicy, Separators, TopicConfi
 const REFRESH_TOPICS_SECONDS: u64 = 600;
 
 /// New topics and partitions are seen no later than this, however long the interval in the file.
-const REFRESH_TOPICS_SECONDS_MAX: u64 = 30;
+pub(super) const REFRESH_TOPICS_SECONDS_MAX: u64 = 30;
 
 /// Seconds between two comparisons of topic configs where nobody wrote it.
 const SYNC_TOPIC_CONFIGS_SECONDS: u64 = 600;

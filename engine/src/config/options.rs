@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::error::Origin;
+use super::flow::REFRESH_TOPICS_SECONDS_MAX;
 use super::keys::{self, Meaning, Role, Scope, Use};
 use super::properties::Entry;
 use super::resolve::Resolver;
@@ -45,6 +46,8 @@ pub struct EffectiveOption {
     pub value: Arc<str>,
     /// Where it was written; none for a default.
     pub origin: Option<Origin>,
+    /// What twinlog goes by instead, where that is not the value.
+    pub taken_as: Option<String>,
     /// Why it does nothing here, where it does nothing.
     pub without_effect: Option<&'static str>,
 }
@@ -95,8 +98,14 @@ fn default(resolver: &Resolver<'_>, name: &str) -> Option<EffectiveOption> {
         Some(side) => resolver.names().of(side),
         None => keys::definition(Scope::Connector, name)?.default?,
     };
-    let value = value.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(value).into();
-    Some(EffectiveOption { name: name.to_owned(), value, origin: None, without_effect: None })
+    let value = value.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(value);
+    Some(EffectiveOption {
+        name: name.to_owned(),
+        value: value.into(),
+        origin: None,
+        taken_as: taken_as(name, value),
+        without_effect: None,
+    })
 }
 
 fn clients<'p>(resolver: &Resolver<'p>, shown: &mut Shown<'p>) -> Vec<ClientOptions> {
@@ -151,9 +160,16 @@ fn written<'p>(
     EffectiveOption {
         name: name.to_owned(),
         value: shown.of(entry),
+        taken_as: taken_as(name, entry.value.trim()),
         origin: Some(Origin { key: entry.key.clone(), line: entry.line }),
         without_effect: matches!(usage, Use::NotNeeded | Use::Later).then_some(note),
     }
+}
+
+fn taken_as(name: &str, value: &str) -> Option<String> {
+    let is_interval = name == "refresh.topics.interval.seconds";
+    let longer = value.parse::<u64>().is_ok_and(|seconds| seconds > REFRESH_TOPICS_SECONDS_MAX);
+    (is_interval && longer).then(|| REFRESH_TOPICS_SECONDS_MAX.to_string())
 }
 
 #[cfg(test)]
@@ -186,6 +202,16 @@ mod tests {
         assert_eq!(&*find(&flow.options, "source.cluster.alias").value, "us");
         assert!(find(&flow.options, "tasks.max").without_effect.is_some());
         assert!(!flow.options.iter().any(|option| option.name == "topics.blacklist"));
+    }
+
+    #[test]
+    fn a_value_that_is_not_gone_by_is_told_with_what_is() {
+        let taken_as =
+            |more| find(&options(more).options, "refresh.topics.interval.seconds").taken_as.clone();
+        assert_eq!(taken_as("").as_deref(), Some("30"));
+        assert_eq!(taken_as("refresh.topics.interval.seconds = 31").as_deref(), Some("30"));
+        assert_eq!(taken_as("refresh.topics.interval.seconds=30"), None);
+        assert_eq!(taken_as("refresh.topics.interval.seconds=-1"), None);
     }
 
     #[test]

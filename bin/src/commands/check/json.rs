@@ -134,9 +134,15 @@ fn flow(flow: &FlowOptions) -> Value {
 
 fn options(options: &[EffectiveOption]) -> Value {
     let option = |option: &EffectiveOption| {
-        let EffectiveOption { name, value, origin, without_effect } = option;
+        let EffectiveOption { name, value, origin, taken_as, without_effect } = option;
         let origin = origin.as_ref().map(|Origin { key, line }| json!({"key": key, "line": line}));
-        json!({"name": name, "value": &**value, "origin": origin, "without_effect": without_effect})
+        json!({
+            "name": name,
+            "value": &**value,
+            "origin": origin,
+            "taken_as": taken_as,
+            "without_effect": without_effect,
+        })
     };
     options.iter().map(option).collect()
 }

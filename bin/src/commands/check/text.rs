@@ -34,17 +34,18 @@ pub(super) fn report(
 }
 
 fn line(out: &mut dyn Write, option: &EffectiveOption) -> io::Result<()> {
-    let EffectiveOption { name, value, origin, without_effect } = option;
+    let EffectiveOption { name, value, origin, taken_as, without_effect } = option;
     let place = match origin {
         None => "default".to_owned(),
         Some(Origin { key, line }) if key == name => format!("line {line}"),
         Some(Origin { key, line }) => format!("line {line}: {}", in_a_line(key)),
     };
     let note = without_effect.map(|note| format!("; no effect: {note}")).unwrap_or_default();
+    let instead = taken_as.as_ref().map(|value| format!("; taken as {value}")).unwrap_or_default();
     // Blanks at an end would not be seen.
     let quote = if value.trim() != &**value || value.is_empty() { "\"" } else { "" };
     let (name, value) = (in_a_line(name), in_a_line(value));
-    writeln!(out, "    {name} = {quote}{value}{quote}   ({place}{note})")
+    writeln!(out, "    {name} = {quote}{value}{quote}   ({place}{instead}{note})")
 }
 
 fn list<T: std::fmt::Display>(out: &mut dyn Write, title: &str, items: &[T]) -> io::Result<()> {
