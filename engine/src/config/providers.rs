@@ -35,6 +35,9 @@ const PACKAGE: &str = "org.apache.kafka.common.config.provider.";
 /// Different faults that are told of one value: each shows the whole of it.
 const TROUBLES_MAX: usize = 10;
 
+/// What people call Kafka's own providers: no secret is called so.
+const USUAL_NAMES: [&str; 6] = ["file", "dir", "directory", "env", "environment", "secrets"];
+
 const NO_EFFECT: &str = "which changes nothing: this key has no effect";
 
 /// A reference inside a value, as typed.
@@ -162,7 +165,7 @@ fn resolve_value(
         return Ok(None);
     }
     let mut resolved = String::new();
-    let mut troubles: Vec<(Trouble, Quotes)> = Vec::new();
+    let mut troubles: Vec<Trouble> = Vec::new();
     let mut is_spoilt = false;
     let mut rest = entry.value.as_str();
     while let Some((before, reference, after)) = next_reference(rest) {
@@ -174,10 +177,10 @@ fn resolve_value(
                     resolved.push_str(&given);
                     continue;
                 }
-                Err(trouble) => Some((trouble, Quotes::Reference)),
+                Err(trouble) => Some(trouble),
             },
             Some(None) => None,
-            None => Some((unknown_provider(reference, providers, form), Quotes::Value)),
+            None => Some(unknown_provider(entry, reference, providers, form)),
         };
         is_spoilt = true;
         troubles.extend(trouble.filter(|trouble| !troubles.contains(trouble)));
@@ -186,30 +189,14 @@ fn resolve_value(
         }
     }
     if is_spoilt {
-        return Err(troubles.into_iter().map(|trouble| fault_of(entry, trouble)).collect());
+        let fault = |(reason, remedy): Trouble| Fault::of_reference(entry, reason).remedy(remedy);
+        return Err(troubles.into_iter().map(fault).collect());
     }
     resolved.push_str(rest);
     Ok((rest.len() < entry.value.len()).then_some(resolved))
 }
 
-/// What a reason may quote of the value.
-#[derive(PartialEq, Eq)]
-enum Quotes {
-    /// A reference to a provider that is there: names of files and keys, never a secret.
-    Reference,
-    /// What only looks like a reference.
-    Value,
-}
-
-fn fault_of(entry: &Entry, ((reason, remedy), quotes): (Trouble, Quotes)) -> Fault {
-    let fault = match quotes {
-        Quotes::Reference => Fault::of_reference(entry, reason),
-        Quotes::Value => Fault::of(entry, reason),
-    };
-    fault.remedy(remedy)
-}
-
-fn unknown_provider(reference: Reference<'_>, known: &Providers<'_>, form: Form) -> Trouble {
+fn unknown_provider(entry: &Entry, reference: Reference<'_>, known: &Providers<'_>, form: Form) -> Trouble {
     let names: Vec<&str> = known.keys().copied().collect();
     let known = if names.is_empty() { "none is configured".to_owned() } else { names.join(", ") };
     let remedy = match form {
@@ -219,7 +206,12 @@ fn unknown_provider(reference: Reference<'_>, known: &Providers<'_>, form: Form)
              or write the value itself"
         }
     };
-    (format!("no config provider is named `{}` ({known})", reference.provider), remedy.to_owned())
+    // What only looks like a reference may be a part of a secret.
+    let name = match reference.provider {
+        usual if USUAL_NAMES.contains(&usual) => usual.to_owned(),
+        other => entry.without_secrets(other),
+    };
+    (format!("no config provider is named `{name}` ({known})"), remedy.to_owned())
 }
 
 /// What stands before the next `${provider:path:key}` or `${provider:key}`, the reference, and what stands after it.

@@ -52,6 +52,16 @@ fn what_a_provider_gives_is_not_resolved_again_and_what_is_none_stays() {
 }
 
 #[test]
+fn an_unknown_provider_is_named_even_in_a_login() {
+    for (provider, shown) in [("file", "file"), ("hunter2", "********")] {
+        let text =
+            format!("a.sasl.jaas.config = x username=\"${{{provider}:/x:u}}\" password=\"hunter2\";\n");
+        let faults = resolved(&text).unwrap_err();
+        assert!(faults[0].contains(&format!("no config provider is named `{shown}` (none")), "{faults:?}");
+    }
+}
+
+#[test]
 fn each_trouble_is_a_sentence_with_key_and_line_and_without_the_secret() {
     for (value, sentence) in [
         ("${file:/none:x}", "`/none` cannot be read"),
