@@ -102,9 +102,13 @@ const RULES: &[Rule] = &[
     (Scope::Process, "memory.max", Passes::Nothing, "a limit of one's own for memory is not built yet"),
     (Scope::Worker, "exactly.once.source.support", Passes::Words(&["disabled", "preparing"]), TRANSACTIONS),
     (CONSUMER, "isolation.level", Passes::Words(&["read_uncommitted"]), COMMITTED),
+    (CONSUMER, "interceptor.classes", Passes::Empty, INTERCEPTORS),
+    (PRODUCER, "interceptor.classes", Passes::Empty, INTERCEPTORS),
 ];
 
 const CONSUMER: Scope = Scope::Client(Role::Consumer);
+const PRODUCER: Scope = Scope::Client(Role::Producer);
+const INTERCEPTORS: &str = "interceptors are not supported: records are copied as they are";
 const COMMITTED: &str = "reading committed records only is not built yet";
 const TRANSACTIONS: &str = "transactions around mirrored records are not built yet; every record is copied exactly \
                             once without them";
@@ -129,6 +133,7 @@ pub(super) fn passing(scope: Scope, name: &str) -> Option<String> {
 /// Adds a fault for everything that is asked for and not done.
 pub(super) fn check(resolver: &mut Resolver<'_>) {
     let reader = resolver.connectors().of_client(Side::Source, Role::Consumer);
+    let writer = resolver.connectors().of_data_producer(resolver.worker());
     for (scope, name, passes, sentence) in RULES {
         let entry = match scope {
             Scope::Connector => resolver.find(name),
@@ -138,6 +143,7 @@ pub(super) fn check(resolver: &mut Resolver<'_>) {
                 if resolver.find(name).is_some() { None } else { resolver.worker().get(name) }
             }
             Scope::Worker => resolver.worker().get(name),
+            Scope::Client(Role::Producer) => writer.get(name),
             Scope::Client(_) => reader.get(name),
         };
         // What MM2 does not take either is told with its types.
