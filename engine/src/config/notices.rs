@@ -76,26 +76,29 @@ fn of_flows_not_enabled(properties: &Properties, clusters: &[String], flows: &[F
 pub(super) fn of_connector(settings: &Properties) -> Notices {
     let mut notices = Notices { warnings: repeated(settings), ..Notices::default() };
     for entry in settings.effective() {
-        let reading = match read_at(Level::Flow, &entry.key) {
-            Reading::Dropped(where_else) => Reading::Dropped(in_a_body(&entry.key, where_else)),
-            reading => reading,
-        };
-        notices.sort_in(entry, &reading, || unknown::of_connector(settings, entry));
+        match read_at(Level::Flow, &entry.key) {
+            Reading::Dropped(where_else) => {
+                let remedy = in_a_body(&entry.key, where_else);
+                notices.warnings.push(Warning::of(entry, "has no effect here").remedy(remedy));
+            }
+            reading => notices.sort_in(entry, &reading, || unknown::of_connector(settings, entry)),
+        }
     }
     notices
 }
 
 /// Where a key of a connector would be read: its body has neither a top level nor names of clusters.
-fn in_a_body(key: &str, where_else: &'static str) -> &'static str {
-    if definition(Scope::Worker, key).is_some() {
+fn in_a_body(key: &str, where_else: &str) -> String {
+    let place = if definition(Scope::Worker, key).is_some() {
         "a setting of the Connect worker, not of a connector"
     } else if definition(Scope::Process, key).is_some() {
         "read only in a properties file"
     } else if key.contains("override.") {
         "overrides are read only as `producer.override.…`"
     } else {
-        where_else
-    }
+        return where_else.replace("`A->B.", "`");
+    };
+    place.to_owned()
 }
 
 impl Notices {

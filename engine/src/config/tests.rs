@@ -194,6 +194,9 @@ fn what_is_asked_for_expressly_and_not_built_is_refused() {
         "west.consumer.auto.offset.reset = none",
         "west->east.consumer.auto.offset.reset = Latest",
         "west->east.source.consumer.auto.offset.reset = by_duration:1h",
+        "west.consumer.interceptor.classes = com.acme.Mask",
+        "east.producer.interceptor.classes = com.acme.Mask",
+        "west->east.producer.override.interceptor.classes = com.acme.Mask",
         "exactly.once.source.support = enabled",
         "east.exactly.once.source.support = ENABLED",
         "west->east.exactly.once.support = required",
@@ -397,7 +400,7 @@ fn keys_of_a_flow_that_nobody_switched_on_or_off_are_told_once() {
 #[test]
 fn known_keys_where_nobody_reads_them_say_where_they_would_be() {
     for (line, place) in [
-        ("consumer.isolation.level = read_committed", "write them for a cluster"),
+        ("consumer.isolation.level = read_committed", "write `A.` with the source's name before it"),
         ("west->east.consumer.override.isolation.level = read_committed", "`A->B.producer.override.…`"),
         ("west.topics = a", "without the cluster"),
         ("group.id = mirror", "with the cluster's name before it"),

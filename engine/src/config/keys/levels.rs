@@ -45,8 +45,6 @@ const IN_A_FLOW: &str =
     "read only at top level or for a flow: write it without the cluster, or with `A->B.` before it";
 const IN_A_FLOW_ONLY: &str = "read only for a flow: write `A->B.` with the names of its clusters before it";
 const AT_TOP: &str = "read only at top level";
-const CLIENT_AT_TOP: &str =
-    "client settings are not read at top level: write them for a cluster (`A.producer.…`) or a flow";
 const OF_THE_WORKER: &str = "read only for the Connect worker beside the target: write `B.` with the target's name before it, not the flow's";
 const OF_OFFSET_SYNCS: &str = "MM2 hands it to the producer of offset syncs alone; records are written with \
                                `B.producer.…` and `A->B.producer.override.…`";
@@ -125,14 +123,23 @@ fn at_top(name: &str) -> Reading {
     }
     if is_of_worker {
         Reading::Dropped(IN_A_CLUSTER)
-    } else if Role::strip(name).is_some() {
-        Reading::Dropped(CLIENT_AT_TOP)
+    } else if let Some((role, _)) = Role::strip(name) {
+        Reading::Dropped(client_at_top(role))
     } else if let Some(reading) = of_some_client(Level::Top, name) {
         reading
     } else if of_a_flow(name) == Reading::Unknown {
         Reading::Unknown
     } else {
         Reading::Dropped(IN_A_FLOW_ONLY)
+    }
+}
+
+/// A setting of clients with their prefix and no more.
+fn client_at_top(role: Role) -> &'static str {
+    match role {
+        Role::Consumer => "not read at top level: write `A.` with the source's name before it",
+        Role::Producer => "not read at top level: write `B.` with the target's name before it",
+        Role::Admin => "not read at top level: write `A.` with the cluster's name before it",
     }
 }
 

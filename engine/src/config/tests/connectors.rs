@@ -98,3 +98,29 @@ fn a_fault_of_one_key_hides_no_other() {
     assert!(found[0].starts_with("line 5: `offset.lag.max = bad`: not a whole number"), "{found:?}");
     assert!(found[1].starts_with("line 6: `exactly.once.support = required`: transactions"), "{found:?}");
 }
+
+#[test]
+fn advice_for_a_body_has_no_names_of_clusters() {
+    let body = r#"{"connector.class": "MirrorSourceConnector", "source.cluster.alias": "a", "target.cluster.alias": "b",
+        "fetch.max.bytes": "1", "source.cluster.bootstrap.servers": "a:1", "target.cluster.bootstrap.servers": "b:1"}"#;
+    let inspection = Inspection::of_connector(body.as_bytes(), Surroundings::process());
+    let warnings: Vec<String> = inspection.warnings().iter().map(ToString::to_string).collect();
+    let expected =
+        "line 2: `fetch.max.bytes`: has no effect here: reaches no client: write `consumer.` before it";
+    assert_eq!(warnings, [expected]);
+    let mended = body.replace("fetch.max", "consumer.fetch.max");
+    assert_eq!(Inspection::of_connector(mended.as_bytes(), Surroundings::process()).warnings(), []);
+}
+
+#[test]
+fn a_setting_of_clients_at_top_level_is_to_go_to_the_cluster_at_its_end() {
+    for (key, remedy) in [
+        ("consumer.auto.offset.reset", "write `A.` with the source's name before it"),
+        ("producer.acks", "write `B.` with the target's name before it"),
+        ("admin.client.id", "write `A.` with the cluster's name before it"),
+    ] {
+        let config = MirrorConfig::from_properties(format!("{BASE}{key} = 1\n").as_bytes()).unwrap();
+        let told: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
+        assert!(told.iter().any(|warning| warning.contains(remedy)), "{key}: {told:?}");
+    }
+}
