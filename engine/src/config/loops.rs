@@ -76,7 +76,8 @@ fn names(ring: &[&FlowConfig]) -> String {
 
 fn refusal(entry: &Entry, ring: &[&FlowConfig]) -> Fault {
     let reason = format!(
-        "{} keep the names of topics, so each record would be copied round and round without end",
+        "{} keep the names of topics, so a topic that all of them mirror would be copied round and round without end \
+         (their lists of topics are not compared)",
         names(ring)
     );
     let insist = if ring.len() > 2 { "; `loops.allow = true` insists" } else { "" };
