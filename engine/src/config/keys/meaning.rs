@@ -152,6 +152,12 @@ const OF_CLIENTS: &[(Role, &str, Use, &str)] = &[
         Use::Honoured,
         "stands before the id that fetches: `ID|A->B|MirrorSourceConnector-0|replication-consumer`",
     ),
+    (
+        Role::Producer,
+        "compression.type",
+        Use::NotNeeded,
+        "batches keep the compression that their producers gave them",
+    ),
     (Role::Consumer, "client.rack", Use::Later, "fetching from the nearest replica is not built yet"),
     (
         Role::Producer,
