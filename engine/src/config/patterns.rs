@@ -133,14 +133,23 @@ fn read<'p>(
         resolver.warn(entry, "an empty item is left out; MM2 4.3 does not start with one");
     }
     let patterns: Vec<&str> = split_list(&entry.value).collect();
-    match resolver.compiled().list(&patterns) {
-        Ok(list) => Some((Some(entry), list)),
-        Err(error) => {
-            let remedy = pattern_advice::of_list(&entry.value, resolver.form());
+    let inside = entry.value.trim().strip_prefix('[').and_then(|value| value.strip_suffix(']'));
+    if inside.is_some_and(|inside| !inside.contains(['[', ']'])) {
+        let text = "the brackets are part of the patterns, where they stand for one letter of those inside";
+        resolver.warn_with(entry, text, "write the list without them");
+    }
+    if let Ok(list) = resolver.compiled().list(&patterns) {
+        return Some((Some(entry), list));
+    }
+    for pattern in patterns {
+        if let Err(error) = resolver.compiled().list(&[pattern]) {
+            // A comma that cut the list is not to blame for another pattern.
+            let cut = if pattern.contains('{') { &*entry.value } else { pattern };
+            let remedy = pattern_advice::of_list(cut, resolver.form());
             resolver.fault(Fault::of(entry, error.to_string()).remedy(remedy));
-            None
         }
     }
+    None
 }
 
 #[cfg(test)]
@@ -204,6 +213,27 @@ mod tests {
             let warnings = read(&format!("{key} = a,,b")).unwrap();
             assert!(warnings.iter().any(|warning| warning.contains("an empty item is left out")), "{key}");
         }
+    }
+
+    #[test]
+    fn each_pattern_that_does_not_compile_is_named_with_advice_of_its_own() {
+        for list in ["events.{1,3}, *.audit", "*.audit, events.{1,3}"] {
+            let errors = read(&format!("topics = ^orders-(eu|us)$, {list}")).unwrap_err();
+            let lines: Vec<&str> = errors.lines().collect();
+            assert_eq!(lines.len(), 2, "{errors}");
+            let of = |part: &str| *lines.iter().find(|line| line.contains(part)).unwrap();
+            assert!(of("`events.{1` is not").contains("cut at every comma"), "{errors}");
+            assert!(of("`*.audit` is not").contains("mend the pattern"), "{errors}");
+        }
+    }
+
+    #[test]
+    fn a_list_in_brackets_is_told() {
+        for list in ["[orders]", "[orders, payments]", "[a]"] {
+            let warnings = read(&format!("topics = {list}")).unwrap();
+            assert!(warnings[0].ends_with("of those inside: write the list without them"), "{warnings:?}");
+        }
+        assert_eq!(read("topics = [ab]c, x[de]\n"), Ok(Vec::new()));
     }
 
     #[test]

@@ -90,6 +90,10 @@ impl<'p> Resolver<'p> {
         self.warnings.push(Warning::of(entry, text));
     }
 
+    pub(super) fn warn_with(&mut self, entry: &Entry, text: &str, remedy: &str) {
+        self.warnings.push(Warning::of(entry, text).remedy(remedy));
+    }
+
     /// What the connectors of the flow get.
     pub(super) fn connectors(&self) -> &Settings<'p> {
         &self.connectors
