@@ -5,6 +5,33 @@ use std::fmt::Write as _;
 use super::keys::{self, Meaning, Role, Scope, Use};
 use super::refused;
 
+/// Keys that MM2 does not have.
+const OWN: [&str; 13] = [
+    "compression.type",
+    "exactly.once",
+    "loops.allow",
+    "memory.max",
+    "offsets.fill.max",
+    "offsets.identical.topics",
+    "offsets.mapped.topics",
+    "offsets.mode",
+    "on.loss",
+    "on.target.loss",
+    "sync.group.offsets.rewind",
+    "sync.topic.acls.remove",
+    "throttle",
+];
+
+/// What MM2 gives to its flows, workers and clients where its classes have another default (`MirrorMakerConfig`).
+const OF_MM2: [(Scope, &str, &str); 5] = [
+    (Scope::Connector, "enabled", "false"),
+    (Scope::Worker, "header.converter", BYTES),
+    (Scope::Worker, "key.converter", BYTES),
+    (Scope::Worker, "value.converter", BYTES),
+    (Scope::Client(Role::Consumer), "auto.offset.reset", "earliest"),
+];
+const BYTES: &str = "org.apache.kafka.connect.converters.ByteArrayConverter";
+
 /// One table in Markdown for each place that keys are written in.
 #[must_use]
 pub fn key_tables() -> String {
@@ -23,7 +50,7 @@ pub fn key_tables() -> String {
             Scope::Client(Role::Admin),
         ),
     ] {
-        let _ = writeln!(text, "### {title}\n\n| key | default in MM2 | twinlog |\n|---|---|---|");
+        let _ = writeln!(text, "### {title}\n\n| key | default | twinlog |\n|---|---|---|");
         table(&mut text, scope);
         text.push('\n');
     }
@@ -55,13 +82,19 @@ fn table(text: &mut String, scope: Scope) {
 fn row(text: &mut String, names: &[&str], scope: Scope, meaning: Meaning) {
     let keys: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     let default = match names {
-        [name] => keys::definition(scope, name).and_then(|known| known.default).unwrap_or(""),
+        [name] => match OF_MM2.iter().find(|(of, known, _)| (of, known) == (&scope, name)) {
+            Some((.., default)) => default,
+            None => keys::definition(scope, name).and_then(|known| known.default).unwrap_or(""),
+        },
         _ => "",
     };
     let default =
         if default.is_empty() { String::new() } else { format!("`{}`", default.replace('|', "\\|")) };
     let Meaning { usage, note } = meaning;
-    let note = note.replace('|', "\\|");
+    let is_own =
+        matches!(scope, Scope::Connector | Scope::Process) && names.iter().all(|name| OWN.contains(name));
+    let own = if is_own { " (twinlog's own key)" } else { "" };
+    let note = format!("{}{own}", note.replace('|', "\\|"));
     let told = match usage {
         Use::Honoured => note,
         Use::Later => format!("no effect yet: {note}"),
