@@ -288,8 +288,11 @@ impl Inner {
         let outage = pace.outage.get_or_insert(Outage { since: now, told_at: None });
         if outage.must_be_told(now) {
             outage.told_at = Some(now);
-            let seconds = (now - outage.since).as_secs();
-            tracing::warn!(%cluster, "cluster not reached for {seconds} s, still trying: {error}");
+            let so_long = match (now - outage.since).as_secs() {
+                0 => String::new(),
+                seconds => format!(" for {seconds} s"),
+            };
+            tracing::warn!(%cluster, "cluster not reached{so_long}, still trying: {error}");
         } else {
             tracing::debug!(%cluster, "cluster not reached: {error}");
         }

@@ -120,7 +120,15 @@ impl Watched {
     fn log(&self) {
         match self.error() {
             Some(error) => error!(flow = self.flow.name(), "ended, others run on: {error}"),
-            None => log_status(self.flow.name(), &self.flow.status(), "running"),
+            None => {
+                let status = self.flow.status();
+                match not_reached(&status) {
+                    Some(sides) => {
+                        warn!(flow = self.flow.name(), "{sides} not reached yet: nothing is copied");
+                    }
+                    None => log_status(self.flow.name(), &status, "running"),
+                }
+            }
         }
     }
 
@@ -147,6 +155,12 @@ impl Watched {
     }
 }
 
+/// The clusters that a flow still looks for when it starts. It knows of no lag then, which must not look like none.
+fn not_reached(status: &FlowStatus) -> Option<String> {
+    let sides: Vec<String> = status.not_reached.iter().map(ToString::to_string).collect();
+    (!sides.is_empty()).then(|| sides.join(" and "))
+}
+
 /// One line about how far a flow is.
 fn log_status(name: &str, status: &FlowStatus, what: &str) {
     let FlowStatus { partitions, records, bytes, lag_records, held_partitions: held, .. } = status;
@@ -156,5 +170,18 @@ fn log_status(name: &str, status: &FlowStatus, what: &str) {
     }
     if let Some(first) = &status.first_without_leader {
         warn!(flow = name, partitions = status.without_leader, first, "partitions without a leader wait");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use twinlog_engine::machine::hold::Side;
+
+    #[test]
+    fn a_flow_that_is_connecting_is_not_said_to_run() {
+        let status = FlowStatus { not_reached: vec![Side::Source, Side::Target], ..FlowStatus::default() };
+        assert_eq!(not_reached(&status).as_deref(), Some("source and target"));
+        assert_eq!(not_reached(&FlowStatus::default()), None);
     }
 }
