@@ -32,44 +32,40 @@ pub(super) struct Notices {
 pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows: &[FlowNames]) -> Notices {
     let mut notices = Notices { warnings: repeated(properties), ..Notices::default() };
     let names = Names { clusters, flows };
+    let switches = properties.effective().filter_map(|entry| entry.key.strip_suffix(".enabled"));
+    // Pairs that somebody switched on or off, or that were told.
+    let mut known: BTreeSet<String> =
+        flows.iter().map(FlowNames::flow).chain(switches.map(str::to_owned)).collect();
     for entry in properties.effective() {
         let (level, name, reading) = best(&entry.key, clusters);
-        if let (Level::Cluster, Reading::Read(meaning)) = (level, &reading) {
-            let cluster = &entry.key[..entry.key.len() - name.len() - 1];
-            match at_wrong_end(properties, flows, entry, (cluster, name, *meaning)) {
-                Some(AtWrongEnd::Told(warning)) => {
-                    notices.warnings.push(warning);
-                    continue;
+        let (prefix, _) = entry.key.split_at(entry.key.len() - name.len());
+        let owner = prefix.strip_suffix('.').unwrap_or(prefix);
+        match (level, &reading) {
+            (Level::Cluster, Reading::Read(meaning)) => {
+                match at_wrong_end(properties, flows, entry, (owner, name, *meaning)) {
+                    Some(AtWrongEnd::Told(warning)) => {
+                        notices.warnings.push(warning);
+                        continue;
+                    }
+                    Some(AtWrongEnd::NotNeeded) => {
+                        notices.not_needed.push(Warning::of(entry, AT_WRONG_END));
+                        continue;
+                    }
+                    None => {}
                 }
-                Some(AtWrongEnd::NotNeeded) => {
-                    notices.not_needed.push(Warning::of(entry, AT_WRONG_END));
-                    continue;
-                }
-                None => {}
             }
+            // Settings for the way back, most of the time. Heartbeats are for pairs that copy nothing, too.
+            (Level::Flow, Reading::Read(_))
+                if name != "emit.heartbeats.enabled" && known.insert(owner.to_owned()) =>
+            {
+                let text = format!("has no effect: `{owner}` is not enabled");
+                notices.warnings.push(Warning::of(entry, text));
+            }
+            _ => {}
         }
         notices.sort_in(entry, &reading, || unknown::of_file(properties, names, entry, (level, name)));
     }
-    notices.warnings.extend(of_flows_not_enabled(properties, clusters, flows));
     notices
-}
-
-/// Settings for the way back, most of the time: one warning for each pair that nobody switched on or off.
-fn of_flows_not_enabled(properties: &Properties, clusters: &[String], flows: &[FlowNames]) -> Vec<Warning> {
-    let switches = properties.effective().filter_map(|entry| entry.key.strip_suffix(".enabled"));
-    let mut told: BTreeSet<String> =
-        flows.iter().map(FlowNames::flow).chain(switches.map(str::to_owned)).collect();
-    let mut warnings = Vec::new();
-    for entry in properties.effective() {
-        let (Level::Flow, name, Reading::Read(_)) = best(&entry.key, clusters) else { continue };
-        // Heartbeats are for pairs that copy nothing, too.
-        let pair = &entry.key[..entry.key.len() - name.len() - 1];
-        if name != "emit.heartbeats.enabled" && told.insert(pair.to_owned()) {
-            let text = format!("has no effect: `{pair}` is not enabled");
-            warnings.push(Warning::of(entry, text));
-        }
-    }
-    warnings
 }
 
 /// Looks at every key of a connector's configuration once.
@@ -78,13 +74,17 @@ pub(super) fn of_connector(settings: &Properties) -> Notices {
     for entry in settings.effective() {
         match read_at(Level::Flow, &entry.key) {
             Reading::Dropped(where_else) => {
-                let remedy = in_a_body(&entry.key, where_else);
-                notices.warnings.push(Warning::of(entry, "has no effect here").remedy(remedy));
+                notices.warnings.push(dropped(entry, in_a_body(&entry.key, where_else)));
             }
             reading => notices.sort_in(entry, &reading, || unknown::of_connector(settings, entry)),
         }
     }
     notices
+}
+
+/// Said of a key that is read elsewhere.
+fn dropped(entry: &Entry, where_else: impl Into<String>) -> Warning {
+    Warning::of(entry, "has no effect here").remedy(where_else)
 }
 
 /// Where a key of a connector would be read: its body has neither a top level nor names of clusters.
@@ -111,7 +111,7 @@ impl Notices {
             }
             Reading::Read(Meaning { usage: Use::Later, note }) => self.later.push(Warning::of(entry, note)),
             Reading::Dropped(where_else) => {
-                self.warnings.push(Warning::of(entry, "has no effect here").remedy(*where_else));
+                self.warnings.push(dropped(entry, *where_else));
             }
             Reading::Unknown => {
                 self.unknown += 1;
