@@ -161,7 +161,7 @@ fn written<'p>(
         name: name.to_owned(),
         value: shown.of(entry),
         taken_as: taken_as(name, entry.value.trim()),
-        origin: Some(Origin { key: entry.key.clone(), line: entry.line }),
+        origin: Some(entry.origin()),
         without_effect: matches!(usage, Use::NotNeeded | Use::Later).then_some(note),
     }
 }

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use super::error::Fault;
+use super::error::{Fault, Origin};
 use super::form::Form;
 use super::secret::{self, Value};
 use super::warning::Warning;
@@ -44,6 +44,11 @@ impl Entry {
         } else {
             sentence.to_owned()
         }
+    }
+
+    /// Where it was written.
+    pub(super) fn origin(&self) -> Origin {
+        Origin { key: self.key.clone(), line: self.line }
     }
 
     /// What may be shown of the value: a reference to a provider as typed, masked where it is a secret, whole.

@@ -156,7 +156,7 @@ impl<'p> Resolver<'p> {
 
 /// The value of an entry and its place.
 pub(super) fn written<T>(entry: &Entry, value: T) -> Setting<T> {
-    Setting { value, origin: Some(Origin { key: entry.key.clone(), line: entry.line }) }
+    Setting { value, origin: Some(entry.origin()) }
 }
 
 pub(super) fn not_boolean(entry: &Entry) -> Fault {

@@ -24,7 +24,7 @@ pub struct Warning {
 impl Warning {
     pub(super) fn of(entry: &Entry, text: impl AsRef<str>) -> Self {
         Self {
-            origin: Some(Origin { key: entry.key.clone(), line: entry.line }),
+            origin: Some(entry.origin()),
             value: Some(entry.shown()),
             text: entry.without_secrets(text.as_ref()),
             remedy: String::new(),
