@@ -100,8 +100,16 @@ struct Creation<'a> {
     brokers: usize,
 }
 
-/// What a target said of each topic.
-type Answers = HashMap<String, Result<(), (ErrorCode, String)>>;
+/// What a target said of a topic: done, or why not, in its own words.
+pub(super) type Said = Result<(), (ErrorCode, String)>;
+
+/// The same by topic.
+pub(super) type Answers = HashMap<String, Said>;
+
+/// One answer as brokers give it.
+pub(super) fn said(code: i16, message: Option<&str>) -> Said {
+    ErrorCode::check(code).map_err(|code| (code, message.unwrap_or_default().to_owned()))
+}
 
 /// Creates the mirrors of topics, and stores before what is set on them. What was `refused` before is not tried again.
 pub(super) async fn create(
@@ -129,10 +137,7 @@ pub(super) async fn create(
         }
     };
     let creation = Creation { flow: &config.name, target: &reader.target, replicas, factor, brokers };
-    let mut left = topics;
-    while !left.is_empty() {
-        let (now, later) = left.split_at(fitting(left));
-        left = later;
+    for now in requests(topics) {
         match prepared.lost_answer() {
             Some(why) => prepared.fail(now, &why),
             None => {
@@ -142,6 +147,16 @@ pub(super) async fn create(
         }
     }
     prepared
+}
+
+/// Topics by the requests that they go into.
+fn requests(topics: &[MirroredTopic]) -> impl Iterator<Item = &[MirroredTopic]> {
+    let mut left = topics;
+    std::iter::from_fn(move || {
+        let (now, later) = left.split_at_checked(fitting(left))?;
+        left = later;
+        Some(now)
+    })
 }
 
 /// How many of these topics one request may create.
@@ -253,17 +268,16 @@ impl Creation<'_> {
             .with_timeout_ms(CREATE_TIMEOUT_MS)
             .with_validate_only(dry_run);
         let answer = self.target.call(Target::Controller, &request).await?;
-        let results = answer.topics.into_iter().map(|result| {
-            let message = result.error_message.as_deref().unwrap_or_default().to_owned();
-            (result.name.to_string(), ErrorCode::check(result.error_code).map_err(|code| (code, message)))
-        });
-        Ok(results.collect())
+        let results = answer.topics.into_iter();
+        Ok(results
+            .map(|it| (it.name.to_string(), said(it.error_code, it.error_message.as_deref())))
+            .collect())
     }
 
     fn settle(
         &self,
         draft: &mut Draft,
-        answer: Option<Result<(), (ErrorCode, String)>>,
+        answer: Option<Said>,
         prepared: &mut Prepared,
     ) -> Result<Progress, Failure> {
         let MirroredTopic { source_topic, target_topic, partitions } = &draft.topic;
@@ -335,10 +349,7 @@ pub(super) async fn create_own(
 
 /// Adds the partitions that mirrors lack.
 pub(super) async fn grow(target: &ClusterClient, topics: &[MirroredTopic], prepared: &mut Prepared) {
-    let mut left = topics;
-    while !left.is_empty() {
-        let (now, later) = left.split_at(fitting(left));
-        left = later;
+    for now in requests(topics) {
         if let Some(why) = prepared.lost_answer() {
             prepared.fail(now, &why);
             continue;
@@ -366,14 +377,11 @@ async fn ask_to_grow(target: &ClusterClient, topics: &[MirroredTopic]) -> Result
     let request =
         CreatePartitionsRequest::default().with_topics(topics.collect()).with_timeout_ms(CREATE_TIMEOUT_MS);
     let answer = target.call(Target::Controller, &request).await?;
-    let results = answer.results.into_iter().map(|result| {
-        let message = result.error_message.as_deref().unwrap_or_default().to_owned();
-        (result.name.to_string(), ErrorCode::check(result.error_code).map_err(|code| (code, message)))
-    });
-    Ok(results.collect())
+    let results = answer.results.into_iter();
+    Ok(results.map(|it| (it.name.to_string(), said(it.error_code, it.error_message.as_deref()))).collect())
 }
 
-fn grown(topic: &MirroredTopic, answer: Option<Result<(), (ErrorCode, String)>>) -> Result<(), Failure> {
+fn grown(topic: &MirroredTopic, answer: Option<Said>) -> Result<(), Failure> {
     match answer.ok_or_else(left_out)? {
         // Somebody else was faster.
         Ok(()) | Err((ErrorCode::InvalidPartitions, _)) => Ok(()),

@@ -1,7 +1,5 @@
 //! Sends changes of topic configs, and finds out which of them the target does not take.
 
-use std::collections::HashMap;
-
 use twinlog_protocol::ErrorCode;
 use twinlog_protocol::message::types::{
     IncrementalAlterConfigsRequest, StrBytes, incremental_alter_configs_request,
@@ -10,6 +8,7 @@ use twinlog_protocol::message::types::{
 use super::ConfigSyncTask;
 use crate::driver::state_topic::store_settings;
 use crate::driver::topic_configs::TOPIC_RESOURCE;
+use crate::driver::topics::{Answers, Said, said};
 use crate::io::error::CallError;
 use crate::machine::acceptance::{Acceptance, Progress, Setting};
 use crate::machine::config_sync::Plan;
@@ -27,9 +26,6 @@ pub(super) struct Alteration {
     /// What is stored of the topic.
     remembered: Settings,
 }
-
-/// What the target said of each topic.
-type Answers = HashMap<String, Result<(), (ErrorCode, String)>>;
 
 impl Alteration {
     pub(super) fn new(topic: MirroredTopic, plan: Plan) -> Self {
@@ -86,19 +82,17 @@ impl ConfigSyncTask {
             IncrementalAlterConfigsRequest::default().with_resources(resources).with_validate_only(dry_run);
         let target = self.parts.reader.target.clone();
         let answer = target.call(self.somebody(&target), &request).await?;
-        let results = answer.responses.into_iter().map(|result| {
-            let message = result.error_message.as_deref().unwrap_or_default().to_owned();
-            let answer = ErrorCode::check(result.error_code).map_err(|code| (code, message));
-            (result.resource_name.to_string(), answer)
-        });
-        Ok(results.collect())
+        let results = answer.responses.into_iter();
+        Ok(results
+            .map(|it| (it.resource_name.to_string(), said(it.error_code, it.error_message.as_deref())))
+            .collect())
     }
 
     /// Takes the target's answer about one topic; none when there is nothing more to do about it now.
     fn settle(
         &mut self,
         alteration: &mut Alteration,
-        answer: Option<Result<(), (ErrorCode, String)>>,
+        answer: Option<Said>,
         again: &mut Vec<MirroredTopic>,
     ) -> Option<Progress> {
         let Alteration { topic, acceptance, .. } = alteration;
