@@ -8,9 +8,9 @@ use twinlog_protocol::fetch::{FetchPartition, FetchRequest, FetchResponse, Fetch
 use twinlog_protocol::{ErrorCode, TopicRef};
 
 use super::lanes::fetch_lane;
-use super::stretch;
+use super::stretch::{self, Answered};
 use crate::io::cluster::ClusterClient;
-use crate::machine::fetch_size::{FETCH_BYTES_MAX, after_throttling};
+use crate::machine::fetch_pace::{FETCH_BYTES_MAX, Piece};
 use crate::machine::partition::{Fetched, FetchedRecords, RequestFailure};
 
 /// How long a broker may wait for the first record.
@@ -35,29 +35,38 @@ pub(super) struct Wanted {
 }
 
 /// What a Fetch brought.
-pub(super) struct FetchAnswer {
+pub(super) enum FetchAnswer {
     /// Each partition's part, or the reason why there is none.
-    pub(super) parts: Vec<(usize, Fetched)>,
-    /// Bytes that were asked for in the end.
-    pub(super) asked: i32,
+    Parts { parts: Vec<(usize, Fetched)>, bytes: u64 },
+    /// Nothing but a time to wait: what was wanted is still wanted.
+    Throttled { wanted: Vec<Wanted>, told: Duration },
 }
 
-/// Fetches at most `asked` bytes; less where the broker throttles.
+/// Sends one Fetch when it is due.
 pub(super) async fn fetch(
     cluster: ClusterClient,
     node: i32,
     lane: u16,
     wanted: Vec<Wanted>,
-    mut asked: i32,
+    piece: Piece,
 ) -> FetchAnswer {
-    let parts = match try_fetch(&cluster, node, lane, &wanted, &mut asked).await {
-        Ok(response) => deal(response, &wanted),
-        Err(why) => wanted
-            .iter()
-            .map(|part| (part.slot, Fetched { offset: part.offset, result: Err(why.clone()) }))
-            .collect(),
-    };
-    FetchAnswer { parts, asked }
+    if !piece.wait.is_zero() {
+        tokio::time::sleep(piece.wait).await;
+    }
+    match try_fetch(&cluster, node, lane, &wanted, piece.bytes_max).await {
+        Ok(Answered::Whole(response)) => {
+            let bytes = response.partitions.iter().map(|part| part.records.len() as u64).sum();
+            FetchAnswer::Parts { parts: deal(response, &wanted), bytes }
+        }
+        Ok(Answered::Throttled(told)) => FetchAnswer::Throttled { wanted, told },
+        Err(why) => {
+            let failed = |part: &Wanted| Fetched { offset: part.offset, result: Err(why.clone()) };
+            FetchAnswer::Parts {
+                parts: wanted.iter().map(|part| (part.slot, failed(part))).collect(),
+                bytes: 0,
+            }
+        }
+    }
 }
 
 async fn try_fetch(
@@ -65,18 +74,15 @@ async fn try_fetch(
     node: i32,
     lane: u16,
     wanted: &[Wanted],
-    asked: &mut i32,
-) -> Result<FetchResponse, RequestFailure> {
+    bytes_max: i32,
+) -> Result<Answered, RequestFailure> {
     let connection = cluster.connection(node, fetch_lane(lane)).await?;
-    loop {
-        let request = request(wanted, *asked);
-        let response = stretch::fetch_unless_throttled(&connection, &request, ANSWER_TIMEOUT).await?;
-        if let Some(response) = response {
-            ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;
-            return Ok(response);
-        }
-        *asked = after_throttling(*asked);
+    let request = request(wanted, bytes_max);
+    let answered = stretch::fetch_unless_throttled(&connection, &request, ANSWER_TIMEOUT).await?;
+    if let Answered::Whole(response) = &answered {
+        ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;
     }
+    Ok(answered)
 }
 
 fn request(wanted: &[Wanted], bytes_max: i32) -> FetchRequest {

@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use twinlog_protocol::batch::Forwarded;
 
 use self::slot::Slot;
-use super::fetcher::{self, FetchAnswer};
+use super::fetcher::{self, FetchAnswer, Wanted};
 use super::lanes::{LaneKey, ProduceLanes};
 use super::produce;
 use super::state_topic::StateRequest;
@@ -28,8 +28,8 @@ use crate::io::cluster::ClusterClient;
 use crate::io::connection::Connection;
 use crate::io::error::CallError;
 use crate::machine::Now;
+use crate::machine::fetch_pace::{FetchPaces, Piece};
 use crate::machine::fetch_plan::FetchPlan;
-use crate::machine::fetch_size::FetchSizes;
 use crate::machine::flow_identity::FlowIdentity;
 use crate::machine::flow_starts::FlowStarts;
 use crate::machine::hold::Side;
@@ -101,7 +101,7 @@ pub(super) enum Done {
     NewProducerId { slot: usize, attempt: u64, result: Result<i64, RequestFailure> },
     Produced { slot: usize, ticket: u64, answer: ProduceAnswer },
     LaneOpened { key: LaneKey, result: Result<Connection, CallError> },
-    Fetched { node: i32, lane: u16, answer: FetchAnswer },
+    Fetched { node: i32, lane: u16, piece: Piece, answer: FetchAnswer },
     Refreshed(Side),
 }
 
@@ -145,7 +145,7 @@ pub(super) struct Shard {
     errands: FuturesUnordered<Errand>,
     to_state: VecDeque<StateRequest>,
     plan: FetchPlan,
-    sizes: FetchSizes,
+    paces: FetchPaces,
     timers: Timers,
     dirty: Vec<usize>,
     lanes: ProduceLanes<Queued>,
@@ -173,7 +173,7 @@ impl Shard {
             errands: FuturesUnordered::new(),
             to_state: VecDeque::new(),
             plan: FetchPlan::default(),
-            sizes: FetchSizes::default(),
+            paces: FetchPaces::default(),
             timers: Timers::default(),
             dirty: Vec::new(),
             lanes: ProduceLanes::new(),
@@ -391,13 +391,34 @@ impl Shard {
 
     fn fetch(&mut self, now: Now) {
         while self.held_bytes < HELD_BYTES_MAX {
-            let Some((node, lane, slots)) = self.plan.next_request() else { return };
+            let lanes = |node| self.paces.lanes(node);
+            let Some((node, lane, slots)) = self.plan.next_request(lanes) else { return };
             let wanted: Vec<_> = slots.iter().filter_map(|&slot| self.slots[slot].want(now, slot)).collect();
-            let (source, bytes_max) = (self.parts.source.clone(), self.sizes.bytes_max(node));
-            self.errands.push(Box::pin(async move {
-                let answer = fetcher::fetch(source, node, lane, wanted, bytes_max).await;
-                Done::Fetched { node, lane, answer }
-            }));
+            self.ask_for(now, node, lane, wanted);
+        }
+    }
+
+    fn ask_for(&mut self, now: Now, node: i32, lane: u16, wanted: Vec<Wanted>) {
+        let (source, piece) = (self.parts.source.clone(), self.paces.next_piece(now, node));
+        self.errands.push(Box::pin(async move {
+            let answer = fetcher::fetch(source, node, lane, wanted, piece).await;
+            Done::Fetched { node, lane, piece, answer }
+        }));
+    }
+
+    fn handle_fetch_answer(&mut self, now: Now, node: i32, lane: u16, piece: Piece, answer: FetchAnswer) {
+        match answer {
+            FetchAnswer::Throttled { wanted, told } => {
+                self.paces.handle_throttled(now, node, piece, told);
+                self.ask_for(now, node, lane, wanted);
+            }
+            FetchAnswer::Parts { parts, bytes } => {
+                self.plan.handle_done(node, lane);
+                self.paces.handle_answered(now, node, piece, bytes);
+                for (slot, fetched) in parts {
+                    self.touch(slot).handle_fetched(now, fetched);
+                }
+            }
         }
     }
 

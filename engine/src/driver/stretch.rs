@@ -31,19 +31,26 @@ pub(super) async fn fetch(
     timeout: Duration,
 ) -> Result<FetchResponse, CallError> {
     loop {
-        if let Some(response) = fetch_unless_throttled(connection, request, timeout).await? {
+        if let Answered::Whole(response) = fetch_unless_throttled(connection, request, timeout).await? {
             return Ok(response);
         }
     }
 }
 
-/// Sends a Fetch and reads its answer; none where the broker answered with nothing but a time to wait, which the
-/// connection keeps.
+/// A broker's answer to Fetch.
+pub(super) enum Answered {
+    /// What was asked for.
+    Whole(FetchResponse),
+    /// Nothing but a time to wait, which the connection keeps.
+    Throttled(Duration),
+}
+
+/// Sends a Fetch and reads its answer.
 pub(super) async fn fetch_unless_throttled(
     connection: &Connection,
     request: &FetchRequest,
     timeout: Duration,
-) -> Result<Option<FetchResponse>, CallError> {
+) -> Result<Answered, CallError> {
     let mut version = connection
         .version(Api::Fetch)
         .map_err(|unsupported| CallError::Unsupported { peer: connection.peer().clone(), unsupported })?;
@@ -58,9 +65,12 @@ pub(super) async fn fetch_unless_throttled(
     let body = connection.body(pending, version).await?;
     let response =
         FetchResponse::decode(version, body).map_err(|error| connection.undecodable(Api::Fetch, error))?;
-    connection.throttle(response.throttle_time_ms);
+    let told = connection.throttle(response.throttle_time_ms);
     let is_empty = response.error_code == 0 && response.partitions.is_empty();
-    Ok(Some(response).filter(|response| response.throttle_time_ms <= 0 || !is_empty))
+    Ok(match told {
+        Some(told) if is_empty => Answered::Throttled(told),
+        _ => Answered::Whole(response),
+    })
 }
 
 /// Batches from an offset on, and where the log begins and ends.

@@ -218,9 +218,9 @@ impl Connection {
     }
 
     /// Obeys the throttle time of an answer: nothing more is sent before it is over (KIP-219), here and on the connections
-    /// that share the silence. [`Self::call`] does so by itself.
-    pub fn throttle(&self, throttle_time_ms: i32) {
-        let Some(pause) = throttle::pause(throttle_time_ms) else { return };
+    /// that share the silence. Gives the time, if there is one. [`Self::call`] does so by itself.
+    pub fn throttle(&self, throttle_time_ms: i32) -> Option<Duration> {
+        let pause = throttle::pause(throttle_time_ms)?;
         let is_news = self.handle.link.mute(Instant::now(), pause);
         let Peer { cluster, node, server, .. } = &**self.peer();
         let client_id = self.client_id();
@@ -229,6 +229,7 @@ impl Connection {
         } else {
             tracing::debug!(%cluster, node, %server, client_id, "silent for {pause:?}");
         }
+        Some(pause)
     }
 
     /// Ends the connection because an answer on it cannot be read: a peer that lies about one length is not

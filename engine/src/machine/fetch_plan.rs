@@ -41,11 +41,13 @@ impl FetchPlan {
         }
     }
 
-    /// The next request: node, lane, slots. The lane is busy until [`FetchPlan::handle_done`].
-    pub fn next_request(&mut self) -> Option<(i32, u16, Vec<usize>)> {
-        let busy = &self.busy;
-        let free =
-            |node: &i32| (0..LANES).find(|lane| !busy.get(node).is_some_and(|busy| busy.contains(lane)));
+    /// The next request: node, lane, slots. The lane is busy until [`FetchPlan::handle_done`]. `lanes` tells how many a node
+    /// may have, [`LANES`] at most.
+    pub fn next_request(&mut self, lanes: impl Fn(i32) -> u16) -> Option<(i32, u16, Vec<usize>)> {
+        let free = |node: &i32| {
+            let busy = self.busy.get(node).map_or(&[][..], Vec::as_slice);
+            (0..LANES).find(|lane| busy.len() < lanes(*node).into() && !busy.contains(lane))
+        };
         let (node, lane) = self
             .wanting
             .iter()
@@ -71,22 +73,43 @@ impl FetchPlan {
 mod tests {
     use super::*;
 
+    fn all(_: i32) -> u16 {
+        LANES
+    }
+
     #[test]
     fn each_partition_is_in_one_request_and_lanes_are_few() {
         let mut plan = FetchPlan::default();
         for slot in 0..3 {
             plan.set_wanting(slot, Some(1));
         }
-        assert_eq!(plan.next_request(), Some((1, 0, vec![0, 1, 2])));
-        assert_eq!(plan.next_request(), None);
+        assert_eq!(plan.next_request(all), Some((1, 0, vec![0, 1, 2])));
+        assert_eq!(plan.next_request(all), None);
         for lane in 1..LANES {
             plan.set_wanting(7, Some(1));
-            assert_eq!(plan.next_request(), Some((1, lane, vec![7])));
+            assert_eq!(plan.next_request(all), Some((1, lane, vec![7])));
         }
         plan.set_wanting(8, Some(1));
-        assert_eq!(plan.next_request(), None, "all lanes are busy");
+        assert_eq!(plan.next_request(all), None, "all lanes are busy");
         plan.handle_done(1, 1);
-        assert_eq!(plan.next_request(), Some((1, 1, vec![8])));
+        assert_eq!(plan.next_request(all), Some((1, 1, vec![8])));
+    }
+
+    #[test]
+    fn a_node_with_fewer_lanes_gets_no_more() {
+        let mut plan = FetchPlan::default();
+        for lane in 0..2 {
+            plan.set_wanting(7, Some(1));
+            assert_eq!(plan.next_request(all), Some((1, lane, vec![7])));
+        }
+        plan.set_wanting(8, Some(1));
+        plan.set_wanting(9, Some(2));
+        let fewer = |node| if node == 1 { 1 } else { LANES };
+        assert_eq!(plan.next_request(fewer), Some((2, 0, vec![9])));
+        plan.handle_done(1, 0);
+        assert_eq!(plan.next_request(fewer), None);
+        plan.handle_done(1, 1);
+        assert_eq!(plan.next_request(fewer), Some((1, 0, vec![8])));
     }
 
     #[test]
@@ -95,10 +118,10 @@ mod tests {
         plan.set_wanting(5, Some(1));
         plan.set_wanting(2, Some(1));
         plan.set_wanting(5, Some(1));
-        assert_eq!(plan.next_request(), Some((1, 0, vec![5, 2])));
+        assert_eq!(plan.next_request(all), Some((1, 0, vec![5, 2])));
         plan.set_wanting(2, Some(1));
         plan.set_wanting(5, Some(1));
-        assert_eq!(plan.next_request(), Some((1, 1, vec![2, 5])));
+        assert_eq!(plan.next_request(all), Some((1, 1, vec![2, 5])));
     }
 
     #[test]
@@ -108,7 +131,7 @@ mod tests {
         plan.set_wanting(1, Some(2));
         plan.set_wanting(3, Some(2));
         plan.set_wanting(3, None);
-        assert_eq!(plan.next_request(), Some((2, 0, vec![1])));
-        assert_eq!(plan.next_request(), None);
+        assert_eq!(plan.next_request(all), Some((2, 0, vec![1])));
+        assert_eq!(plan.next_request(all), None);
     }
 }

@@ -14,13 +14,13 @@ use crate::{
 };
 
 /// Bytes per second.
-const RATE: u32 = 100_000;
-const RECORDS: u32 = 5_000;
+const RATE: u32 = 200_000;
+const RECORDS: u32 = 20_000;
 const VALUE_BYTES: u32 = 1_000;
 /// A broker counts over ten seconds, so that much may go at once: it is not part of the rate.
-const BURST_RECORDS: i64 = 1_500;
-/// The whole at that rate takes 50 s.
-const COPIED: Duration = Duration::from_secs(150);
+const BURST_RECORDS: i64 = 3_000;
+/// The whole at that rate takes 100 s.
+const COPIED: Duration = Duration::from_secs(200);
 /// The other flow has no quota.
 const COPIED_FREELY: Duration = Duration::from_secs(30);
 
@@ -105,9 +105,7 @@ impl Quota {
             ensure!(!log.contains(trouble), "`{trouble}` while throttled:\n{log}");
         }
         let verdict = lab.judge.compare(&lab.source, &lab.target, &pairs)?.ensure_equal()?;
-        // Never a tenth above. Below it is more: the broker counts over ten to eleven seconds, which is a tenth by itself,
-        // and so short a copy begins with the wait for its burst.
-        let (least, most) = (u64::from(RATE) * 7 / 10, u64::from(RATE) * 11 / 10);
+        let (least, most) = (u64::from(RATE) * 9 / 10, u64::from(RATE) * 11 / 10);
         ensure!((least..=most).contains(&rate), "{rate} bytes per second, not about {RATE}");
         Ok(Figures::default().with("records", verdict.records).with("bytes per second", rate))
     }

@@ -201,12 +201,8 @@ impl Shard {
             },
             Done::Produced { slot, ticket, answer } => self.handle_produced(slot, ticket, answer),
             Done::LaneOpened { key, result } => self.handle_lane_opened(key, result.ok().as_ref()),
-            Done::Fetched { node, lane, answer } => {
-                self.plan.handle_done(node, lane);
-                self.sizes.handle_answered(node, answer.asked);
-                for (slot, fetched) in answer.parts {
-                    self.touch(slot).handle_fetched(now, fetched);
-                }
+            Done::Fetched { node, lane, piece, answer } => {
+                self.handle_fetch_answer(now, node, lane, piece, answer);
             }
             Done::Refreshed(side) => self.refreshing[side as usize] = false,
         }
