@@ -53,3 +53,8 @@ fn the_state_topic_deleted_between_two_runs() -> Result<()> {
 fn the_state_topic_must_not_forget() -> Result<()> {
     check(&state::state_topic_that_forgets())
 }
+
+#[test]
+fn topic_copied_anew() -> Result<()> {
+    check(&state::topic_copied_anew())
+}

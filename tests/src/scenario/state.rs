@@ -4,16 +4,22 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
-use super::{Figures, LabSpec, LiveLoad, Scenario};
-use crate::{judge::NewTopic, process::sleep_ms};
+use super::{Figures, Lab, LabSpec, LiveLoad, Scenario};
+use crate::{
+    judge::{NewTopic, WriteRecords},
+    process::sleep_ms,
+};
 
 /// Where twinlog keeps what it must not forget.
 pub(super) const STATE_TOPIC: &str = "mm2-twinlog.internal";
 
+/// Records of a topic at a time.
+const RECORDS: u32 = 1_000;
+
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
-    vec![state_topic_deleted(), state_topic_that_forgets()]
+    vec![state_topic_deleted(), state_topic_that_forgets(), topic_copied_anew()]
 }
 
 /// The state topic is deleted between kill -9 and the next start, again and again, while records are written.
@@ -59,5 +65,39 @@ pub fn state_topic_that_forgets() -> Scenario {
         ensure!(!lab.target_has(topic)?, "{topic} was made");
         lab.judge.delete_topic(&lab.target, STATE_TOPIC)?;
         Ok(Figures::default())
+    })
+}
+
+/// What README says of a held topic: with its copy and the state topic deleted it is copied anew, and the others go on.
+#[must_use]
+pub fn topic_copied_anew() -> Scenario {
+    Scenario::shared("a topic that is held is copied anew", LabSpec::newest(), |lab, _| {
+        let (changed, other) = ("anew.changed", "anew.other");
+        let flow = lab.flow("anew\\..*");
+        let exits_with = |lab: &mut Lab, code| {
+            let mut twinlog = lab.twinlog(&flow, &["--until-caught-up"])?;
+            twinlog.wait_for_exit(Duration::from_secs(60), code)?;
+            twinlog.log()
+        };
+        let records = |topic, first_id| WriteRecords { first_id, ..WriteRecords::new(topic, 2, RECORDS) };
+        lab.create(&[NewTopic::new(changed, 2), NewTopic::new(other, 2)])?;
+        for topic in [changed, other] {
+            lab.judge.write(&lab.source, &records(topic, 0))?;
+        }
+        exits_with(lab, 0)?;
+        lab.judge.delete_topic(&lab.source, changed)?;
+        lab.create(&[NewTopic::new(changed, 2)])?;
+        for topic in [changed, other] {
+            lab.judge.write(&lab.source, &records(topic, 10_000))?;
+        }
+        let log = exits_with(lab, 1)?;
+        ensure!(log.contains("was deleted and made again"), "it is not said why {changed} is held:\n{log}");
+        lab.ensure_equal(&[other])?;
+        for topic in [changed, STATE_TOPIC] {
+            lab.judge.delete_topic(&lab.target, topic)?;
+        }
+        exits_with(lab, 0)?;
+        let verdict = lab.ensure_equal(&[changed, other])?;
+        Ok(Figures::default().with("records", verdict.records))
     })
 }
