@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster::ClusterConfig;
 use super::flow::FlowConfig;
+use super::form::Form;
 use super::properties::{Entry, Properties};
 use super::settings::Side;
 use super::warning::Warning;
@@ -17,6 +18,13 @@ struct Named<'a> {
     name: &'a str,
     addresses: BTreeSet<String>,
     entry: &'a Entry,
+    form: Form,
+}
+
+impl Named<'_> {
+    fn place(&self) -> String {
+        self.form.place(&self.entry.key, self.entry.line)
+    }
 }
 
 /// A warning for each flow whose two sides have a broker in common, and for each pair of clusters of different flows that
@@ -59,7 +67,7 @@ fn named_sides<'a>(properties: &'a Properties, flow: &'a FlowConfig) -> Option<[
         let entry = of_flow.or(of_cluster).or_else(|| properties.find(&key));
         let addresses = cluster.bootstrap.iter().map(|address| address.to_string().to_ascii_lowercase());
         let entry = entry.or_else(|| properties.find("bootstrap.servers"))?;
-        Some(Named { name: &cluster.name, addresses: addresses.collect(), entry })
+        Some(Named { name: &cluster.name, addresses: addresses.collect(), entry, form: properties.form() })
     };
     Some([side(Side::Source, &flow.source)?, side(Side::Target, &flow.target)?])
 }
@@ -79,7 +87,7 @@ fn of_one_flow(flow: &str, source: &Named<'_>, target: &Named<'_>, shared: &str)
         let text = format!("is the address of both `{}` and `{}`: {so}", source.name, target.name);
         return Warning::of(first.entry, text);
     }
-    Warning::of(second.entry, format!("{what} {}: {so}", place(first.entry)))
+    Warning::of(second.entry, format!("{what} {}: {so}", first.place()))
 }
 
 fn of_two_flows(a: &Named<'_>, b: &Named<'_>, shared: &str) -> Warning {
@@ -91,11 +99,7 @@ fn of_two_flows(a: &Named<'_>, b: &Named<'_>, shared: &str) -> Warning {
             format!("is the address of both `{}` and `{}`: {so}", a.name, b.name),
         );
     }
-    Warning::of(second.entry, format!("shares `{shared}` with {}: {so}", place(first.entry)))
-}
-
-fn place(entry: &Entry) -> String {
-    format!("`{}` (line {})", entry.key, entry.line)
+    Warning::of(second.entry, format!("shares `{shared}` with {}: {so}", first.place()))
 }
 
 fn in_order<'n, 'a>(a: &'n Named<'a>, b: &'n Named<'a>) -> [&'n Named<'a>; 2] {
@@ -173,7 +177,7 @@ mod tests {
                     \"source.cluster.bootstrap.servers\": \"h:1\",\n\"target.cluster.bootstrap.servers\": \"h:1\"}";
         let warnings = told(body);
         let expected = "line 3: `target.cluster.bootstrap.servers`: names the same brokers as \
-                        `source.cluster.bootstrap.servers` (line 2)";
+                        `source.cluster.bootstrap.servers`: `a->target` would copy";
         assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
     }
 }

@@ -25,12 +25,16 @@ impl Form {
         }
     }
 
-    /// Keys in a list, with their lines where lines tell something: a body has only one, most of the time.
-    pub(super) fn listed<'e>(self, entries: impl Iterator<Item = (&'e str, usize)>) -> String {
-        let shown = entries.map(|(key, line)| match self {
+    /// A key with its line where lines tell something: a body has only one, most of the time.
+    pub(super) fn place(self, key: &str, line: usize) -> String {
+        match self {
             Self::Properties => format!("`{key}` (line {line})"),
             Self::Connector => format!("`{key}`"),
-        });
-        shown.collect::<Vec<_>>().join(", ")
+        }
+    }
+
+    /// Keys in a list, each with its [place](Form::place).
+    pub(super) fn listed<'e>(self, entries: impl Iterator<Item = (&'e str, usize)>) -> String {
+        entries.map(|(key, line)| self.place(key, line)).collect::<Vec<_>>().join(", ")
     }
 }
