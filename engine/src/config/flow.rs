@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::client_ids::{self, ClientIds};
 use super::cluster::{self, ClusterConfig};
 use super::error::Fault;
+use super::form::Form;
 use super::patterns;
 use super::properties::Entry;
 use super::resolve::{Resolver, Setting, parse_integer};
@@ -110,13 +111,22 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     })
 }
 
-/// MM2 reads this switch twice, once without trimming it.
+/// A flow of a properties file is here because it is enabled; a connector runs even if it is not, and does nothing.
 fn warn_about_enabled(resolver: &mut Resolver<'_>) {
-    if let Some(entry) = resolver.find("enabled").filter(|entry| entry.value != entry.value.trim()) {
-        resolver.warn(
+    let Some(entry) = resolver.find("enabled") else { return };
+    match resolver.form() {
+        // MM2 reads this switch twice, once without trimming it.
+        Form::Properties if entry.value != entry.value.trim() => resolver.warn(
             entry,
             "taken as true; MM2 takes it for false while heartbeats are off, because of the blank",
-        );
+        ),
+        Form::Properties => {}
+        Form::Connector => {
+            if !resolver.boolean("enabled", true).value {
+                let text = "the flow is not enabled, so the connector runs and copies nothing";
+                resolver.warn_with(entry, text, "remove the key, or write `true`");
+            }
+        }
     }
 }
 

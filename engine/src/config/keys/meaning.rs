@@ -101,7 +101,7 @@ const NOT_NEEDED: Notes = &[
     ("add.source.alias.to.metrics", METRICS),
     ("admin.timeout.ms", "no job waits for another one"),
     ("config.action.reload", CONNECT),
-    ("connector.class", "every flow does the work of all three connectors"),
+    ("connector.class", "every flow copies topics, as MirrorSourceConnector does"),
     ("connector.plugin.version", CONNECT),
     ("consumer.poll.timeout.ms", "nothing is polled"),
     (
