@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
 
+use super::keys;
+
 /// Shown in place of a secret.
 const MASK: &str = "********";
 
@@ -22,7 +24,17 @@ const SECRET_PARTS: [&str; 9] =
     ["password", "passphrase", "secret", "jaas", "token", "credential", "private", "keystore.key", "api.key"];
 
 /// Last parts of a key's name that mean "secret" by themselves (`ssl.keystore.key`, `basic.auth.user.info`).
-const SECRET_ENDS: [&str; 3] = [".key", "user.info", "certificate.chain"];
+const SECRET_ENDS: [&str; 4] = [".key", "user.info", "certificate.chain", "truststore.certificates"];
+
+/// Last parts of a key's name that say that it names something, and holds nothing: `ssl.truststore.location`.
+const NAMING_ENDS: [&str; 5] = ["class", "classes", "file", "location", "type"];
+
+/// What stands before a key's own name, inside a cluster or a flow.
+const PREFIXES: [&str; 7] =
+    ["source.", "target.", "cluster.", "consumer.", "producer.", "admin.", "override."];
+
+/// Before the name that somebody gave to a config provider.
+const PROVIDER: &str = "config.providers.";
 
 /// Words that, in a value, give away that it holds a secret whatever its key (`password="…"` in a JAAS line that was
 /// written under a misspelt key).
@@ -81,16 +93,54 @@ impl fmt::Debug for Value {
 
 /// Whether the value of `key` must never be printed. Capital letters do not matter.
 pub fn is_secret_key(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    SECRET_PARTS.iter().any(|part| key.contains(part)) || SECRET_ENDS.iter().any(|end| key.ends_with(end))
+    let name = own_name(key).to_ascii_lowercase();
+    !is_naming(&name)
+        && (SECRET_PARTS.iter().any(|part| name.contains(part))
+            || SECRET_ENDS.iter().any(|end| name.ends_with(end)))
 }
 
 /// Whether a message may not show the value of `key`: either of them smells of a secret.
 pub(super) fn is_hidden(key: &str, value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let has_login = lower.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
-    !value.is_empty()
-        && (is_secret_key(key) || has_login || SECRET_IN_VALUE.iter().any(|word| lower.contains(word)))
+    let has_word = || SECRET_IN_VALUE.iter().any(|word| lower.contains(word));
+    !value.is_empty() && (is_secret_key(key) || has_login || has_word() && !is_of_names(key, value))
+}
+
+/// A key without the name that somebody gave to a cluster, flow or config provider, which may be called `secrets`: as far
+/// as what is left is known to be a key.
+fn own_name(key: &str) -> &str {
+    if let Some((_, own)) = key.strip_prefix(PROVIDER).and_then(|named| named.split_once('.')) {
+        return own;
+    }
+    match key.split_once('.') {
+        Some((_, own)) if !is_known(key) && is_known(own) => own,
+        _ => key,
+    }
+}
+
+/// Whether `name` is in the tables of keys, below whatever prefixes of clients.
+fn is_known(mut name: &str) -> bool {
+    loop {
+        if keys::is_defined(name) {
+            return true;
+        }
+        match PREFIXES.into_iter().find_map(|prefix| name.strip_prefix(prefix)) {
+            Some(shorter) => name = shorter,
+            None => return false,
+        }
+    }
+}
+
+fn is_naming(name: &str) -> bool {
+    name.rsplit('.').next().is_some_and(|end| NAMING_ENDS.contains(&end))
+}
+
+/// Whether the value is a list of names, paths or patterns, under a key that takes such: a topic may be called `tokens`.
+fn is_of_names(key: &str, value: &str) -> bool {
+    let is_name = |c: char| !c.is_whitespace() && !matches!(c, '=' | ';' | '@' | '"' | '\'');
+    let own = own_name(key);
+    (is_known(own) || is_naming(own)) && value.split(',').all(|item| item.trim().chars().all(is_name))
 }
 
 /// What may be shown of the value of `key`: masked when it is hidden, else the whole value. [`in_a_line`] makes it fit.
@@ -190,6 +240,75 @@ mod tests {
             "sasl.oauthbearer.assertion.private.key.passphrase",
         ] {
             assert_eq!(shown(key, "hunter2"), MASK, "{key}");
+        }
+    }
+
+    #[test]
+    fn what_only_sounds_like_a_secret_is_shown() {
+        for (key, value) in [
+            ("ssl.truststore.location", "/etc/secret/ca.jks"),
+            ("west.ssl.keystore.location", "/run/secrets/token/keystore.p12"),
+            ("west.consumer.ssl.truststore.location", "/etc/secret/ca.jks"),
+            ("west.ssl.keystore.type", "PKCS12"),
+            ("config.providers", "secretsManager, file"),
+            ("config.providers.secretsManager.class", "com.acme.SecretsManagerConfigProvider"),
+            ("config.providers.secretsManager.param.region", "eu-1"),
+            ("sasl.login.callback.handler.class", "com.acme.TokenHandler"),
+            ("sasl.oauthbearer.assertion.private.key.file", "/etc/key.pem"),
+            ("transforms.password.type", "com.acme.Mask"),
+            ("topics", "secret-orders, tokens.*"),
+            ("a->b.topics.exclude", "secrets\\\\..*|(token)+"),
+            ("secrets.bootstrap.servers", "token-1:9092"),
+            ("token->vault-token.topics", "orders"),
+            ("secrets.producer.client.id", "password-team"),
+            ("source.cluster.bootstrap.servers", "secret:9092"),
+            ("a.bootstrap.servers", "${secretsManager:path:key}"),
+        ] {
+            assert_eq!(shown(key, value), value, "{key}");
+        }
+    }
+
+    #[test]
+    fn no_key_of_a_secret_is_shown_by_its_end_or_its_cluster() {
+        for (key, value) in [
+            ("ssl.truststore.password", "x"),
+            ("a.ssl.key.password", "x"),
+            ("ssl.keystore.key", "-----BEGIN"),
+            ("a.consumer.ssl.keystore.certificate.chain", "MII"),
+            ("b.ssl.truststore.certificates", "MII"),
+            ("sasl.jaas.config", "x"),
+            ("a->b.producer.override.sasl.jaas.config", "x"),
+            ("x.secret", "x"),
+            ("x.token", "x"),
+            ("topics.token", "x"),
+            ("token.unknown.key", "x"),
+            ("sasl.oauthbearer.client.credentials.client.secret", "x"),
+            ("value.converter.basic.auth.user.info", "user:x"),
+            ("value.converter.schema.registry.basic.auth.user.info", "user:x"),
+            ("config.providers.vault.param.token", "x"),
+            ("config.providers.secrets.param.secret.key", "x"),
+            ("config.providers.aws.param.api.key", "x"),
+            ("password", "x"),
+            ("class.password", "x"),
+            ("ssl.truststore.location", "/x password=hunter2"),
+            ("a.ssl.keystore.location", "https://user:hunter2@host/x"),
+            ("ssl.keystore.type", "-----BEGIN PRIVATE KEY-----"),
+            ("topics", "orders sasl.jaas.config=PlainLoginModule"),
+            ("a.bootstrap.servers", "Endpoint=sb://x/;SharedAccessKey=abc"),
+            ("a.ssl.key.pasword", "mysecret"),
+            ("value.converter.x", "secret1"),
+        ] {
+            assert_eq!(shown(key, value), MASK, "{key}");
+        }
+    }
+
+    #[test]
+    fn every_key_that_kafka_masks_is_masked() {
+        let scopes = [keys::Scope::Connector, keys::Scope::Process, keys::Scope::Worker];
+        let scopes = scopes.into_iter().chain(keys::Role::ALL.map(keys::Scope::Client));
+        for (scope, name) in scopes.flat_map(|scope| keys::names(scope).map(move |name| (scope, name))) {
+            let is_password = keys::definition(scope, name).is_some_and(|it| it.kind == keys::Kind::Password);
+            assert!(!is_password || is_secret_key(name), "{name}");
         }
     }
 

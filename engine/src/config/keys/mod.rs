@@ -136,6 +136,11 @@ pub(super) fn definition(scope: Scope, name: &str) -> Option<Definition> {
     TABLE.get(&scope)?.get(name).copied()
 }
 
+/// Whether anybody defines `name`.
+pub(super) fn is_defined(name: &str) -> bool {
+    TABLE.values().any(|names| names.contains_key(name))
+}
+
 /// The names that `scope` defines, in the order of the alphabet.
 pub(super) fn names(scope: Scope) -> impl Iterator<Item = &'static str> {
     TABLE.get(&scope).into_iter().flat_map(|names| names.keys().copied())
