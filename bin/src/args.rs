@@ -1,8 +1,11 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{
+    ArgMatches, CommandFactory as _, Error, FromArgMatches as _, Parser, Subcommand, ValueEnum,
+    error::ErrorKind,
+};
 
 use crate::logging::DEFAULT_LEVEL;
 
@@ -78,8 +81,12 @@ pub(crate) struct RunArgs {
     ///
     /// Names as in `clusters`, several with commas or blanks between: one file for all places, one twinlog near each
     /// target. The whole file is checked all the same.
-    #[arg(long, value_name = "CLUSTER", value_delimiter = ',', num_args = 1..)]
+    #[arg(long, value_name = "CLUSTER", value_delimiter = ',')]
     pub(crate) clusters: Vec<String>,
+
+    /// Further clusters, as MM2 takes them: with blanks between.
+    #[arg(hide = true)]
+    more: Vec<String>,
 
     /// End once everything that was there at the start is copied
     ///
@@ -103,7 +110,43 @@ pub(crate) struct RunArgs {
     pub(crate) log_level: String,
 }
 
+/// Reads a command line, the name of the program first.
+pub(crate) fn parse(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Args, Error> {
+    let matches = Args::command().try_get_matches_from(words)?;
+    let mut args = Args::from_arg_matches(&matches)?;
+    if let (Command::Run(run), Some((_, matches))) = (&mut args.command, matches.subcommand()) {
+        run.take_clusters(matches)?;
+    }
+    Ok(args)
+}
+
 impl RunArgs {
+    /// Tells the file from the clusters after `--clusters`, which blanks may stand between: it is the word before them,
+    /// else the last one.
+    fn take_clusters(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        let Some(last) = self.more.pop() else { return Ok(()) };
+        let place = |id| matches.index_of(id).filter(|_| matches.contains_id(id));
+        let Some(first_cluster) = place("clusters") else {
+            let more = [&self.more[..], &[last]].concat().join(" ");
+            let text = format!(
+                "unexpected `{more}`: one FILE is read, and names of clusters stand after --clusters"
+            );
+            let mut command = Args::command();
+            command.build();
+            let run = command.find_subcommand_mut("run").expect("the subcommand that was read");
+            return Err(run.error(ErrorKind::UnknownArgument, text));
+        };
+        let mut named = std::mem::take(&mut self.more);
+        if place("file").is_some_and(|file| file > first_cluster) {
+            let first = std::mem::replace(&mut self.file, last.into());
+            named.insert(0, first.to_string_lossy().into_owned());
+        } else {
+            named.push(last);
+        }
+        self.clusters.extend(named.iter().flat_map(|names| names.split(',')).map(str::to_owned));
+        Ok(())
+    }
+
     /// How long to try to reach the clusters at the start; none means for ever.
     pub(crate) fn wait_limit(&self) -> Option<Duration> {
         let written = self.wait.map(|seconds| Duration::from_secs(u64::from(seconds)));
@@ -122,13 +165,11 @@ pub(crate) enum LogFormat {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     fn run(arguments: &[&str]) -> RunArgs {
         let all = ["twinlog", "run"].iter().chain(arguments);
-        match Args::try_parse_from(all).unwrap().command {
+        match parse(all).unwrap().command {
             Command::Run(run) => run,
             other => panic!("{other:?} instead of a run"),
         }
@@ -155,11 +196,44 @@ mod tests {
     }
 
     #[test]
+    fn clusters_may_stand_before_the_file() {
+        for arguments in [
+            &["--clusters", "b", "c", "f"][..],
+            &["--clusters", "b,c", "f"],
+            &["--clusters=b,c", "f"],
+            &["--clusters", "b", "--clusters", "c", "f"],
+            &["--clusters", "b", "c", "--until-caught-up", "f"],
+            &["--clusters", "b", "--until-caught-up", "c", "f"],
+            &["--until-caught-up", "f", "--clusters", "b", "c"],
+            &["f", "--clusters", "b", "--wait", "1", "c"],
+            &["f", "--clusters", "b,c"],
+            &["--clusters", "b", "--clusters", "c", "--", "f"],
+        ] {
+            let run = run(arguments);
+            assert_eq!(
+                (run.file.to_str(), run.clusters.join(" ")),
+                (Some("f"), "b c".to_owned()),
+                "{arguments:?}"
+            );
+        }
+        assert_eq!(run(&["--clusters", "b", "f"]).clusters, ["b"]);
+    }
+
+    #[test]
+    fn a_second_file_is_told() {
+        let error = parse(["twinlog", "run", "f", "g", "h"]).unwrap_err().to_string();
+        assert!(error.contains("unexpected `g h`: one FILE is read"), "{error}");
+        assert!(error.contains("Usage: twinlog run [OPTIONS] <FILE>"), "{error}");
+        let error = parse(["twinlog", "run", "--clusters", "b"]).unwrap_err().to_string();
+        assert!(error.contains("<FILE>") && error.contains("run --clusters <CLUSTER> <FILE>"), "{error}");
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         for bad in
             [&["run"][..], &["run", "f", "--wait", "-1"], &["run", "f", "--log-format", "xml"], &["walk"]]
         {
-            assert!(Args::try_parse_from([&["twinlog"], bad].concat()).is_err(), "{bad:?}");
+            assert!(parse([&["twinlog"], bad].concat()).is_err(), "{bad:?}");
         }
     }
 }

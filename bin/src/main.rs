@@ -16,12 +16,10 @@ use std::{
     panic::{self, AssertUnwindSafe},
 };
 
-use clap::Parser as _;
-
-use crate::{args::Args, exit_code::ExitCode};
+use crate::exit_code::ExitCode;
 
 fn main() {
-    let code = match Args::try_parse() {
+    let code = match args::parse(std::env::args_os()) {
         // A panic is a bug. The engine never leaves a partition half moved, so ending here loses nothing.
         Ok(args) => panic::catch_unwind(AssertUnwindSafe(|| commands::run(args))).unwrap_or(ExitCode::Bug),
         Err(help_or_fault) => {
