@@ -46,6 +46,11 @@ impl Bootstrap {
         let mut servers = Vec::new();
         let mut notes = Vec::new();
         let mut bad = Vec::new();
+        if !list.trim().is_empty() && list.split(',').any(|entry| entry.trim().is_empty()) {
+            notes.push(
+                "bootstrap.servers: an empty entry is left out; MM2 4.3 does not start with one".to_owned(),
+            );
+        }
         for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
             match parse_entry(entry, &mut notes) {
                 Ok(server) if servers.contains(&server) => {}
@@ -64,6 +69,9 @@ impl Bootstrap {
 }
 
 fn parse_entry(entry: &str, notes: &mut Vec<String>) -> Result<HostPort, &'static str> {
+    if let Some(reason) = of_the_list(entry) {
+        return Err(reason);
+    }
     let address = match entry.split_once("://") {
         Some((protocol, address)) => {
             if protocol.is_empty() || !protocol.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
@@ -81,13 +89,29 @@ fn parse_entry(entry: &str, notes: &mut Vec<String>) -> Result<HostPort, &'stati
     let host = if let Some(inner) = host.strip_prefix('[') {
         parse_ipv6(inner.strip_suffix(']').ok_or("has a [ without a ]")?)?
     } else if host.contains(':') {
-        let host = parse_ipv6(host)?;
+        let host = parse_ipv6(host).map_err(|reason| match reason {
+            NO_IPV6 => "has more than one colon, and is no IPv6 address",
+            other => other,
+        })?;
         notes.push(format!("bootstrap.servers: \"{entry}\" is read as [{host}]:{port}"));
         host
     } else {
         parse_name(host)?
     };
     Ok(HostPort { host, port })
+}
+
+/// What shows that the list was written otherwise than Kafka's clients take it.
+fn of_the_list(entry: &str) -> Option<&'static str> {
+    if entry.contains(';') {
+        Some("holds a semicolon: brokers have commas between")
+    } else if entry.contains(['"', '\'']) {
+        Some("holds quotes, which are part of the value: leave them out")
+    } else if entry.contains(char::is_whitespace) {
+        Some("holds a blank or a line break: brokers have commas between")
+    } else {
+        None
+    }
 }
 
 fn split_port(address: &str) -> Result<(&str, &str), &'static str> {
@@ -106,6 +130,9 @@ fn ends_like_a_port(address: &str) -> bool {
 fn parse_port(port: &str) -> Result<u16, &'static str> {
     if port.is_empty() {
         return Err("has no port after the colon");
+    }
+    if port.contains('/') {
+        return Err("has a path after the port: leave it out");
     }
     if !port.bytes().all(|b| b.is_ascii_digit()) {
         return Err("has a port that is no number");
@@ -126,13 +153,15 @@ fn parse_name(host: &str) -> Result<String, &'static str> {
     Ok(host.to_ascii_lowercase())
 }
 
+const NO_IPV6: &str = "has a malformed IPv6 address";
+
 /// An IPv6 address in its shortest form, with its zone (RFC 6874 writes the zone after `%25`).
 fn parse_ipv6(host: &str) -> Result<String, &'static str> {
     let (address, zone) = match host.split_once('%') {
         Some((address, zone)) => (address, Some(zone.strip_prefix("25").unwrap_or(zone))),
         None => (host, None),
     };
-    let address: Ipv6Addr = address.parse().map_err(|_| "has a malformed IPv6 address")?;
+    let address: Ipv6Addr = address.parse().map_err(|_| NO_IPV6)?;
     match zone {
         None => Ok(address.to_string()),
         Some("") => Err("has an IPv6 zone without a name"),
@@ -193,7 +222,7 @@ mod tests {
 
     #[test]
     fn every_bad_entry_is_named_with_its_reason() {
-        let all = reason("a,b:,c:x,d:0,e:65536,:1,f g:1,[::1]:1,[::1:1,[zz]:1");
+        let all = reason("a,b:,c:x,d:0,e:65536,:1,f g:1,[::1]:1,[::1:1,[zz]:1,h&:1");
         for expected in [
             "\"a\" has no port",
             "\"b:\" has no port after the colon",
@@ -201,13 +230,54 @@ mod tests {
             "\"d:0\" has a port outside",
             "\"e:65536\" has a port outside",
             "\":1\" has no host",
-            "\"f g:1\" has a host with characters",
+            "\"f g:1\" holds a blank",
+            "\"h&:1\" has a host with characters",
             "\"[::1:1\" has a [ without a ]",
             "\"[zz]:1\" has a malformed IPv6",
         ] {
             assert!(all.contains(expected), "{expected} not in: {all}");
         }
         assert!(!all.contains("\"[::1]:1\""));
+    }
+
+    #[test]
+    fn what_people_write_is_told_as_what_it_is() {
+        for (list, expected) in [
+            ("a1:9092;a2:9092", "\"a1:9092;a2:9092\" holds a semicolon: brokers have commas between"),
+            ("a1:9092; a2:9092", "holds a semicolon"),
+            (
+                "a1:9092 a2:9092",
+                "\"a1:9092 a2:9092\" holds a blank or a line break: brokers have commas between",
+            ),
+            ("a1:9092\na2:9092", "holds a blank or a line break"),
+            ("a : 9092", "holds a blank"),
+            ("\"a:1,b:1\"", "\"\"a:1\" holds quotes, which are part of the value: leave them out"),
+            ("a", "\"a\" has no port"),
+            ("PLAINTEXT://a", "\"PLAINTEXT://a\" has no port"),
+            ("http://a:9092/", "has a path after the port: leave it out"),
+            ("a:9092/kafka", "has a path after the port"),
+            ("a:0", "has a port outside 1..65535"),
+            ("a:99999", "has a port outside 1..65535"),
+            ("a:-1", "has a port that is no number"),
+            ("a:9092:b:9092", "has more than one colon, and is no IPv6 address"),
+            ("9092", "has no port"),
+            ("[a:1", "has a [ without a ]"),
+        ] {
+            let told = reason(list);
+            assert!(told.contains(expected), "{list:?}: {told}");
+        }
+        for list in ["a:1,b:1", " a:1 ,\n b:1 ", "PLAINTEXT://a:1,http://b:1", "a:1,b:1,"] {
+            assert_eq!(servers(list), ["a:1", "b:1"], "{list:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_entry_is_noted() {
+        for list in ["a:1,", ",a:1", "a:1, ,b:1"] {
+            let notes = Bootstrap::parse(list).unwrap().notes;
+            assert!(notes.len() == 1 && notes[0].contains("an empty entry is left out"), "{list}: {notes:?}");
+        }
+        assert_eq!(Bootstrap::parse("a:1").unwrap().notes, [""; 0]);
     }
 
     #[test]
