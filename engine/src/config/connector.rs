@@ -320,7 +320,7 @@ mod tests {
         for piece in [
             "write `\"source.cluster.bootstrap.servers\": \"host:port,…\"`",
             "`target.cluster.bootstrap.servers`: missing, so the target cannot be found",
-            "write `\"security.protocol\": \"PLAINTEXT\"` if it is left over",
+            "write `\"source.cluster.security.protocol\": \"PLAINTEXT\"` if it is left over",
             "such as `\"source.cluster.alias\": \"west\"`",
             r"write `\\{` for the character `{`: in JSON a backslash is written twice",
             "`topics`: written 2 times; the last one counts",

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use super::error::Fault;
 use super::flows::{pair_key, pairs};
-use super::keys::{self, Role, Scope, is_security};
+use super::form::Form;
+use super::keys::{self, Role, Scope, is_client_base, is_security};
 use super::properties::{Entry, Properties};
 use super::resolve::{Resolver, not_boolean, parse_boolean, split_list};
 use super::settings::{Settings, Side};
@@ -234,11 +235,11 @@ fn check_side(resolver: &mut Resolver<'_>, side: Side) {
     let of_clients = clients.iter().flat_map(Settings::iter).chain(resolver.connectors().iter());
     let security = of_clients.filter(|(name, _)| is_security(name)).map(|(_, entry)| entry);
     let security: BTreeMap<usize, &Entry> = security.map(|entry| (entry.line, entry)).collect();
-    check_security(resolver, protocol, &security.into_values().collect::<Vec<_>>());
+    check_security(resolver, side, protocol, &security.into_values().collect::<Vec<_>>());
 }
 
 /// One fault or warning for all TLS and SASL settings of a side, however many there are.
-fn check_security(resolver: &mut Resolver<'_>, protocol: Option<&Entry>, settings: &[&Entry]) {
+fn check_security(resolver: &mut Resolver<'_>, side: Side, protocol: Option<&Entry>, settings: &[&Entry]) {
     let Some(first) = settings.first() else { return };
     let more = match settings.len() {
         1 => String::new(),
@@ -251,7 +252,10 @@ fn check_security(resolver: &mut Resolver<'_>, protocol: Option<&Entry>, setting
             resolver.warn(first, format!("without effect because `security.protocol` is PLAINTEXT{more}"));
         }
         None => {
-            let plaintext = resolver.form().setting("security.protocol", "PLAINTEXT");
+            let is_of_all = resolver.form() == Form::Properties && is_client_base(&first.key);
+            let key = "security.protocol".to_owned();
+            let key = if is_of_all { key } else { resolver.cluster_key(side, &key) };
+            let plaintext = resolver.form().setting(&key, "PLAINTEXT");
             let remedy = format!("remove it, or write {plaintext} if it is left over");
             resolver.fault(Fault::of(first, format!("TLS and SASL are not built yet{more}")).remedy(remedy));
         }
@@ -263,8 +267,9 @@ fn judge_protocol(entry: &Entry) -> Option<Fault> {
     match protocol.as_str() {
         "PLAINTEXT" => None,
         "SSL" | "SASL_PLAINTEXT" | "SASL_SSL" => Some(
-            Fault::of(entry, "TLS and SASL are not built yet")
-                .remedy("only PLAINTEXT listeners can be reached"),
+            Fault::of(entry, "TLS and SASL are not built yet").remedy(
+                "write `PLAINTEXT` and the address of a PLAINTEXT listener; a cluster without one cannot be reached",
+            ),
         ),
         _ => Some(Fault::of(entry, "not a security protocol").remedy("write `PLAINTEXT`")),
     }

@@ -37,6 +37,34 @@ fn a_security_protocol_that_is_none_is_a_fault_of_its_key() {
 }
 
 #[test]
+fn the_protocol_that_is_to_be_written_where_tls_is_left_over_is_taken() {
+    for (left_over, protocol) in [
+        ("west.ssl.key.password = x", "west.security.protocol"),
+        ("west->east.target.admin.ssl.key.password = x", "east.security.protocol"),
+        ("ssl.key.password = x", "security.protocol"),
+    ] {
+        let found = faults(left_over);
+        let remedy = format!("write `{protocol} = PLAINTEXT` if it is left over");
+        assert!(found.iter().all(|fault| fault.contains(&remedy)), "{found:?}");
+        passes(&format!("{left_over}\n{protocol} = PLAINTEXT"));
+    }
+    for (left_over, sides) in [
+        ("source.cluster.ssl.key.password", &["source"][..]),
+        ("target.cluster.ssl.key.password", &["target"]),
+        ("ssl.key.password", &["source", "target"]),
+    ] {
+        let mut body = format!("\"{left_over}\": \"x\"");
+        for side in sides {
+            let remedy = format!("\"{side}.cluster.security.protocol\": \"PLAINTEXT\"");
+            let found = faults_of_connector(&body);
+            assert!(found.iter().any(|fault| fault.contains(&remedy)), "{found:?}");
+            body = format!("{body}, {remedy}");
+        }
+        assert_eq!(faults_of_connector(&body), [""; 0], "{body}");
+    }
+}
+
+#[test]
 fn capital_letters_of_a_security_protocol_do_not_matter() {
     passes("west.security.protocol = PlainText");
     for protocol in ["sasl_ssl", "Sasl_Plaintext", "ssl"] {
