@@ -62,7 +62,7 @@ fn json_tells_all_parts_of_each_fact_and_cuts_nothing() {
         serde_json::json!({
             "message": "line 6: `replication.factor = x`: not a replication factor; write a number from 1, or -1 for the \
                         broker's own default",
-            "key": "replication.factor", "line": 6, "value": "x", "reason": "not a replication factor",
+            "key": "replication.factor", "line": 6, "value": "x", "others": [], "reason": "not a replication factor",
             "remedy": "write a number from 1, or -1 for the broker's own default",
         })
     );
@@ -85,6 +85,30 @@ fn json_tells_all_parts_of_each_fact_and_cuts_nothing() {
     assert_eq!(find(&report["warnings"], "throttle")["value"], "2");
     let (_, text, _) = check(&path, &["--output", "json"]);
     assert!(!text.contains("hunter2") && !text.contains(['\u{202e}', '\u{9b}']), "{text}");
+}
+
+#[test]
+fn every_key_of_which_the_same_is_said_is_listed() {
+    let known = "east.ssl.protocol = TLS\neast.ssl.key.password = hunter2\neast.ssl.truststore.type = JKS\n";
+    let (_folder, path) =
+        file(format!("{GOOD}{known}west.security.protocol = PLAINTEXT\n{}", known.replace("east", "west")));
+    let report = json(&path, 64);
+    let others = |list: &str, key: &str| find(&report[list], key)["others"].clone();
+    assert_eq!(
+        others("errors", "east.ssl.protocol"),
+        serde_json::json!([{"key": "east.ssl.key.password", "line": 6}, {"key": "east.ssl.truststore.type", "line": 7}])
+    );
+    assert_eq!(others("warnings", "west.ssl.protocol").as_array().map(Vec::len), Some(2));
+    let message = find(&report["errors"], "east.ssl.protocol")["message"].as_str().expect("a sentence");
+    assert!(
+        message.contains("`east.ssl.key.password` in line 6, `east.ssl.truststore.type` in line 7"),
+        "{message}"
+    );
+    let (_, text, _) = check(&path, &[]);
+    let expected = "TLS and SASL are not built yet (and 2 more such keys); remove it, or write \
+                    `east.security.protocol = PLAINTEXT` if it is left over\n        line 6: `east.ssl.key.password`\n        \
+                    line 7: `east.ssl.truststore.type`\n";
+    assert!(text.contains(expected) && !text.contains("hunter2"), "{text}");
 }
 
 #[test]

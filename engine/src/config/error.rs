@@ -31,7 +31,9 @@ pub struct Fault {
     /// Line of the file, from 1; none where a key is missing.
     pub line: Option<usize>,
     /// What was written, the whole of it, as far as it may be shown.
-    pub value: Option<String>,
+    pub value: Option<Box<str>>,
+    /// Further keys of which the same is to be said.
+    pub others: Box<[Origin]>,
     /// What is wrong, as the end of a sentence that begins with the key.
     pub reason: String,
     /// What to do about it.
@@ -54,28 +56,33 @@ impl Fault {
         Self {
             key: Some(entry.key.clone()),
             line: Some(entry.line),
-            value: Some(entry.shown()),
+            value: Some(entry.shown().into()),
             reason: reason.into(),
-            remedy: String::new(),
+            ..Self::default()
         }
     }
 
     /// The whole sentence, with nothing cut and nothing escaped: not for a terminal.
     #[must_use]
     pub fn message(&self) -> String {
-        self.sentence(str::to_owned, str::to_owned)
+        self.sentence(&and_all(&self.others), str::to_owned, str::to_owned)
     }
 
-    fn sentence(&self, part: impl Fn(&str) -> String, sentence: impl Fn(&str) -> String) -> String {
+    fn sentence(
+        &self,
+        others: &str,
+        part: impl Fn(&str) -> String,
+        sentence: impl Fn(&str) -> String,
+    ) -> String {
         let line = self.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-        let about = match (&self.key, &self.value) {
+        let about = match (self.key.as_deref(), self.value.as_deref()) {
             (Some(key), Some(value)) => format!("`{} = {}`: ", part(key), part(value)),
             (Some(text), None) | (None, Some(text)) => format!("`{}`: ", part(text)),
             (None, None) => String::new(),
         };
         let remedy =
             if self.remedy.is_empty() { String::new() } else { format!("; {}", sentence(&self.remedy)) };
-        format!("{line}{about}{}{remedy}", sentence(&self.reason))
+        format!("{line}{about}{}{others}{remedy}", sentence(&self.reason))
     }
 
     /// A fault of a key that is missing.
@@ -90,8 +97,16 @@ impl Fault {
 
     /// Shows a part of a line that could not be read, unless the line smells of a secret.
     pub(crate) fn value(mut self, line: &str, value: &str) -> Self {
-        self.value =
-            Some(if secret::is_hidden(line, line) { secret::shown(line, value) } else { value.to_owned() });
+        self.value = Some(if secret::is_hidden(line, line) {
+            secret::shown(line, value).into()
+        } else {
+            value.into()
+        });
+        self
+    }
+
+    pub(super) fn others(mut self, others: &[&super::properties::Entry]) -> Self {
+        self.others = others.iter().map(|entry| entry.origin()).collect();
         self
     }
 
@@ -103,8 +118,24 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence(secret::in_a_line, secret::sentence_in_a_line))
+        f.write_str(&self.sentence(&and_more(&self.others), secret::in_a_line, secret::sentence_in_a_line))
     }
+}
+
+/// The number of further keys, as the end of a sentence in one line.
+pub(super) fn and_more(others: &[Origin]) -> String {
+    match others.len() {
+        0 => String::new(),
+        1 => " (and 1 more such key)".to_owned(),
+        count => format!(" (and {count} more such keys)"),
+    }
+}
+
+/// All of them, where a sentence may be long.
+pub(super) fn and_all(others: &[Origin]) -> String {
+    let named: Vec<String> =
+        others.iter().map(|other| format!("`{}` in line {}", other.key, other.line)).collect();
+    if named.is_empty() { String::new() } else { format!(" (and so {})", named.join(", ")) }
 }
 
 /// Every fault of a configuration, in the order of the file; faults without a line come first. Never empty.

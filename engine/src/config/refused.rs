@@ -11,6 +11,7 @@ use super::keys::{self, Role, Scope, is_client_base, is_security};
 use super::properties::{Entry, Properties};
 use super::resolve::{Resolver, not_boolean, parse_boolean, split_list};
 use super::settings::{Settings, Side};
+use super::warning::Warning;
 
 /// Values that say what this version does anyway.
 enum Passes {
@@ -240,16 +241,13 @@ fn check_side(resolver: &mut Resolver<'_>, side: Side) {
 
 /// One fault or warning for all TLS and SASL settings of a side, however many there are.
 fn check_security(resolver: &mut Resolver<'_>, side: Side, protocol: Option<&Entry>, settings: &[&Entry]) {
-    let Some(first) = settings.first() else { return };
-    let more = match settings.len() {
-        1 => String::new(),
-        count => format!(" (and {} more such keys)", count - 1),
-    };
+    let Some((first, others)) = settings.split_first() else { return };
     match protocol.map(|entry| entry.value.trim().eq_ignore_ascii_case("PLAINTEXT")) {
         // The protocol has its own fault, which says it all.
         Some(false) => {}
         Some(true) => {
-            resolver.warn(first, format!("without effect because `security.protocol` is PLAINTEXT{more}"));
+            let text = "without effect because `security.protocol` is PLAINTEXT";
+            resolver.warn_of(Warning::of(first, text).others(others));
         }
         None => {
             let is_of_all = resolver.form() == Form::Properties && is_client_base(&first.key);
@@ -257,7 +255,7 @@ fn check_security(resolver: &mut Resolver<'_>, side: Side, protocol: Option<&Ent
             let key = if is_of_all { key } else { resolver.cluster_key(side, &key) };
             let plaintext = resolver.form().setting(&key, "PLAINTEXT");
             let remedy = format!("remove it, or write {plaintext} if it is left over");
-            resolver.fault(Fault::of(first, format!("TLS and SASL are not built yet{more}")).remedy(remedy));
+            resolver.fault(Fault::of(first, "TLS and SASL are not built yet").others(others).remedy(remedy));
         }
     }
 }

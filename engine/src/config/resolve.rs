@@ -90,6 +90,10 @@ impl<'p> Resolver<'p> {
         self.warnings.push(Warning::of(entry, text));
     }
 
+    pub(super) fn warn_of(&mut self, warning: Warning) {
+        self.warnings.push(warning);
+    }
+
     pub(super) fn warn_with(&mut self, entry: &Entry, text: &str, remedy: &str) {
         self.warnings.push(Warning::of(entry, text).remedy(remedy));
     }

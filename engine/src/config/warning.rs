@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::error::{Fault, Origin};
+use super::error::{Fault, Origin, and_all, and_more};
 use super::properties::Entry;
 use super::secret;
 
@@ -15,6 +15,8 @@ pub struct Warning {
     pub origin: Option<Origin>,
     /// What was written, the whole of it, as far as it may be shown; none also where a secret may hide in it.
     pub value: Option<String>,
+    /// Further keys of which the same is to be said.
+    pub others: Box<[Origin]>,
     /// What is odd, in words that do not repeat the key.
     pub text: String,
     /// What may be meant, or what to do; empty where there is nothing to do.
@@ -27,15 +29,21 @@ impl Warning {
             origin: Some(entry.origin()),
             value: Some(entry.shown()),
             text: entry.without_secrets(text.as_ref()),
-            remedy: String::new(),
+            ..Self::default()
         }
     }
 
     /// A fault that keeps nothing from being used, and why.
     pub(super) fn of_harmless(fault: Fault, why: &str) -> Self {
-        let Fault { key, line, value, reason, remedy } = fault;
+        let Fault { key, line, value, others, reason, remedy } = fault;
         let origin = key.zip(line).map(|(key, line)| Origin { key, line });
-        Self { origin, value, text: format!("{reason} ({why})"), remedy }
+        let value = value.map(String::from);
+        Self { origin, value, others, text: format!("{reason} ({why})"), remedy }
+    }
+
+    pub(super) fn others(mut self, others: &[&Entry]) -> Self {
+        self.others = others.iter().map(|entry| entry.origin()).collect();
+        self
     }
 
     pub(super) fn remedy(mut self, remedy: impl Into<String>) -> Self {
@@ -47,12 +55,12 @@ impl Warning {
     #[must_use]
     pub fn message(&self) -> String {
         let origin = self.origin.as_ref().map(|Origin { key, line }| format!("line {line}: `{key}`: "));
-        format!("{}{}", origin.unwrap_or_default(), self.sentence())
+        format!("{}{}", origin.unwrap_or_default(), self.sentence(&and_all(&self.others)))
     }
 
-    fn sentence(&self) -> String {
+    fn sentence(&self, others: &str) -> String {
         let colon = if self.remedy.is_empty() { "" } else { ": " };
-        format!("{}{colon}{}", self.text, self.remedy)
+        format!("{}{others}{colon}{}", self.text, self.remedy)
     }
 }
 
@@ -61,6 +69,6 @@ impl fmt::Display for Warning {
         if let Some(origin) = &self.origin {
             write!(f, "{origin}: ")?;
         }
-        f.write_str(&secret::sentence_in_a_line(&self.sentence()))
+        f.write_str(&secret::sentence_in_a_line(&self.sentence(&and_more(&self.others))))
     }
 }

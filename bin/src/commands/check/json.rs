@@ -98,6 +98,7 @@ fn fault(fault: &Fault) -> Value {
         fault.key.as_deref(),
         fault.line,
         fault.value.as_deref(),
+        &fault.others,
         &fault.reason,
         &fault.remedy,
     )
@@ -108,7 +109,15 @@ fn warning(warning: &Warning) -> Value {
         Some(Origin { key, line }) => (Some(key.as_str()), Some(*line)),
         None => (None, None),
     };
-    told(&warning.message(), key, line, warning.value.as_deref(), &warning.text, &warning.remedy)
+    told(
+        &warning.message(),
+        key,
+        line,
+        warning.value.as_deref(),
+        &warning.others,
+        &warning.text,
+        &warning.remedy,
+    )
 }
 
 fn told(
@@ -116,11 +125,24 @@ fn told(
     key: Option<&str>,
     line: Option<usize>,
     value: Option<&str>,
+    others: &[Origin],
     reason: &str,
     remedy: &str,
 ) -> Value {
     let remedy = Some(remedy).filter(|remedy| !remedy.is_empty());
-    json!({"message": message, "key": key, "line": line, "value": value, "reason": reason, "remedy": remedy})
+    json!({
+        "message": message,
+        "key": key,
+        "line": line,
+        "value": value,
+        "others": others.iter().map(place).collect::<Value>(),
+        "reason": reason,
+        "remedy": remedy,
+    })
+}
+
+fn place(origin: &Origin) -> Value {
+    json!({"key": origin.key, "line": origin.line})
 }
 
 fn flow(flow: &FlowOptions) -> Value {
@@ -135,7 +157,7 @@ fn flow(flow: &FlowOptions) -> Value {
 fn options(options: &[EffectiveOption]) -> Value {
     let option = |option: &EffectiveOption| {
         let EffectiveOption { name, value, origin, taken_as, without_effect } = option;
-        let origin = origin.as_ref().map(|Origin { key, line }| json!({"key": key, "line": line}));
+        let origin = origin.as_ref().map(place);
         json!({
             "name": name,
             "value": &**value,

@@ -20,11 +20,12 @@ pub(super) fn report(
         }
         writeln!(out)?;
     }
-    list(out, "warnings", inspection.warnings())?;
-    list(out, "not needed here, without effect", inspection.not_needed())?;
-    list(out, "without effect until their part is built", inspection.later())?;
-    list(out, "MirrorMaker 2 does by default, and this version does not do yet", inspection.not_yet())?;
-    list(out, "errors", faults)?;
+    list(out, "warnings", inspection.warnings(), |warning| &warning.others)?;
+    list(out, "not needed here, without effect", inspection.not_needed(), |_| &[])?;
+    list(out, "without effect until their part is built", inspection.later(), |_| &[])?;
+    let not_yet = "MirrorMaker 2 does by default, and this version does not do yet";
+    list(out, not_yet, inspection.not_yet(), |_| &[])?;
+    list(out, "errors", faults, |fault| &fault.others)?;
     let verdict = match faults.len() {
         0 => "can be used".to_owned(),
         1 => "cannot be used: 1 error".to_owned(),
@@ -48,13 +49,20 @@ fn line(out: &mut dyn Write, option: &EffectiveOption) -> io::Result<()> {
     writeln!(out, "    {name} = {quote}{value}{quote}   ({place}{instead}{note})")
 }
 
-fn list<T: std::fmt::Display>(out: &mut dyn Write, title: &str, items: &[T]) -> io::Result<()> {
+/// `others`: further keys of which the same is said, each on a line below.
+fn list<T: std::fmt::Display>(
+    out: &mut dyn Write,
+    title: &str,
+    items: &[T],
+    others: impl Fn(&T) -> &[Origin],
+) -> io::Result<()> {
     if items.is_empty() {
         return Ok(());
     }
     writeln!(out, "{title}")?;
     for item in items {
         writeln!(out, "    {item}")?;
+        others(item).iter().try_for_each(|other| writeln!(out, "        {other}"))?;
     }
     writeln!(out)
 }
