@@ -105,8 +105,8 @@ fn every_key_of_which_the_same_is_said_is_listed() {
         "{message}"
     );
     let (_, text, _) = check(&path, &[]);
-    let expected = "TLS and SASL are not built yet (and 2 more such keys); remove it, or write \
-                    `east.security.protocol = PLAINTEXT` if it is left over\n        line 6: `east.ssl.key.password`\n        \
+    let expected = "TLS and SASL are not built yet (and 2 more such keys); remove them, or write \
+                    `east.security.protocol = PLAINTEXT` if they are left over\n        line 6: `east.ssl.key.password`\n        \
                     line 7: `east.ssl.truststore.type`\n";
     assert!(text.contains(expected) && !text.contains("hunter2"), "{text}");
 }

@@ -135,7 +135,7 @@ pub(super) fn and_more(others: &[Origin]) -> String {
 pub(super) fn and_all(others: &[Origin]) -> String {
     let named: Vec<String> =
         others.iter().map(|other| format!("`{}` in line {}", other.key, other.line)).collect();
-    if named.is_empty() { String::new() } else { format!(" (and so {})", named.join(", ")) }
+    if named.is_empty() { String::new() } else { format!(" (the same goes for {})", named.join(", ")) }
 }
 
 /// Every fault of a configuration, in the order of the file; faults without a line come first. Never empty.

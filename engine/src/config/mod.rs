@@ -11,7 +11,7 @@
 //! What is said: `error` and `warning` are its parts, `form` and `pattern_advice` fit them to the file or the body, `once` says
 //! nothing twice. It comes from `recognition` (a file of another kind), `values` (what cannot be meant), `patterns`, `loops`,
 //! `addresses` (one cluster under two names), and from `notices`, which looks at every key: `other_side` (written for the wrong
-//! cluster), `arrows` and `unknown` (read by nobody). `effect` knows which keys count, so that others cannot refuse a file.
+//! cluster), `read_elsewhere` (read at another place), `arrows` and `unknown` (read by nobody). `effect` knows which keys count, so that others cannot refuse a file.
 
 mod addresses;
 mod arrows;
@@ -37,6 +37,7 @@ mod pattern_advice;
 mod patterns;
 mod properties;
 mod providers;
+mod read_elsewhere;
 mod recognition;
 mod refused;
 mod resolve;

@@ -6,9 +6,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::flows::FlowNames;
 use super::form::Form;
-use super::keys::{Level, Meaning, Reading, Scope, Use, definition, read_at};
+use super::keys::{Level, Meaning, Reading, Use, read_at};
 use super::other_side::{AtWrongEnd, at_wrong_end};
 use super::properties::{Entry, Properties};
+use super::read_elsewhere::{in_a_body, in_a_file};
 use super::unknown::{self, Names};
 use super::warning::Warning;
 
@@ -63,7 +64,9 @@ pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows:
             }
             _ => {}
         }
-        notices.sort_in(entry, &reading, || unknown::of_file(properties, names, entry, (level, name)));
+        let where_else = |sentence: &str| in_a_file(sentence, (level, owner, name), flows);
+        let unknown = || unknown::of_file(properties, names, entry, (level, name));
+        notices.sort_in(entry, &reading, where_else, unknown);
     }
     notices
 }
@@ -72,46 +75,30 @@ pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows:
 pub(super) fn of_connector(settings: &Properties) -> Notices {
     let mut notices = Notices { warnings: repeated(settings), ..Notices::default() };
     for entry in settings.effective() {
-        match read_at(Level::Flow, &entry.key) {
-            Reading::Dropped(where_else) => {
-                notices.warnings.push(dropped(entry, in_a_body(&entry.key, where_else)));
-            }
-            reading => notices.sort_in(entry, &reading, || unknown::of_connector(settings, entry)),
-        }
+        let reading = read_at(Level::Flow, &entry.key);
+        let where_else = |sentence: &str| in_a_body(sentence, &entry.key);
+        notices.sort_in(entry, &reading, where_else, || unknown::of_connector(settings, entry));
     }
     notices
 }
 
-/// Said of a key that is read elsewhere.
-fn dropped(entry: &Entry, where_else: impl Into<String>) -> Warning {
-    Warning::of(entry, "has no effect here").remedy(where_else)
-}
-
-/// Where a key of a connector would be read: its body has neither a top level nor names of clusters.
-fn in_a_body(key: &str, where_else: &str) -> String {
-    let place = if definition(Scope::Worker, key).is_some() {
-        "a setting of the Connect worker, not of a connector"
-    } else if definition(Scope::Process, key).is_some() {
-        "read only in a properties file"
-    } else if key.contains("override.") {
-        "overrides are read only as `producer.override.…`"
-    } else {
-        return where_else.replace("`A->B.", "`");
-    };
-    place.to_owned()
-}
-
 impl Notices {
-    /// `unknown` says what to tell of a key that nobody knows.
-    fn sort_in(&mut self, entry: &Entry, reading: &Reading, unknown: impl FnOnce() -> Warning) {
+    /// `where_else` says where a key is read that is not read here, `unknown` what to tell of one that nobody knows.
+    fn sort_in(
+        &mut self,
+        entry: &Entry,
+        reading: &Reading,
+        where_else: impl FnOnce(&str) -> String,
+        unknown: impl FnOnce() -> Warning,
+    ) {
         match reading {
             Reading::Read(Meaning { usage: Use::Honoured | Use::Refused, .. }) => {}
             Reading::Read(Meaning { usage: Use::NotNeeded, note }) => {
                 self.not_needed.push(Warning::of(entry, note));
             }
             Reading::Read(Meaning { usage: Use::Later, note }) => self.later.push(Warning::of(entry, note)),
-            Reading::Dropped(where_else) => {
-                self.warnings.push(dropped(entry, *where_else));
+            Reading::Dropped(sentence) => {
+                self.warnings.push(Warning::of(entry, "has no effect here").remedy(where_else(sentence)));
             }
             Reading::Unknown => {
                 self.unknown += 1;

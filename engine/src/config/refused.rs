@@ -254,7 +254,10 @@ fn check_security(resolver: &mut Resolver<'_>, side: Side, protocol: Option<&Ent
             let key = "security.protocol".to_owned();
             let key = if is_of_all { key } else { resolver.cluster_key(side, &key) };
             let plaintext = resolver.form().setting(&key, "PLAINTEXT");
-            let remedy = format!("remove it, or write {plaintext} if it is left over");
+            let remedy = match others {
+                [] => format!("remove it, or write {plaintext} if it is left over"),
+                _ => format!("remove them, or write {plaintext} if they are left over"),
+            };
             resolver.fault(Fault::of(first, "TLS and SASL are not built yet").others(others).remedy(remedy));
         }
     }

@@ -405,9 +405,9 @@ fn keys_of_a_flow_that_nobody_switched_on_or_off_are_told_once() {
 fn known_keys_where_nobody_reads_them_say_where_they_would_be() {
     for (line, place) in [
         ("consumer.isolation.level = read_committed", "write `A.` with the source's name before it"),
-        ("west->east.consumer.override.isolation.level = read_committed", "`A->B.producer.override.…`"),
-        ("west.topics = a", "without the cluster"),
-        ("group.id = mirror", "with the cluster's name before it"),
+        ("west->east.consumer.override.isolation.level = read_committed", "`west->east.producer.override.…`"),
+        ("west.topics = a", "write `topics`, or `west->east.topics`"),
+        ("group.id = mirror", "with the target's name before it"),
         ("west.max.request.size = 1", "reaches no client"),
     ] {
         let config = config(line);

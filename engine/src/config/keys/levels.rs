@@ -40,16 +40,17 @@ impl Reading {
     }
 }
 
-const IN_A_CLUSTER: &str = "read only for a cluster: write `A.` with the cluster's name before it";
-const IN_A_FLOW: &str =
-    "read only at top level or for a flow: write it without the cluster, or with `A->B.` before it";
+// Names are filled in by `read_elsewhere`.
+const AT_THE_TARGET: &str =
+    "read only for the Connect worker beside the target: write `B.` with the target's name before it";
+const IN_A_FLOW: &str = "read only at top level or for a flow: write `KEY`, or `A->B.KEY`";
 const IN_A_FLOW_ONLY: &str = "read only for a flow: write `A->B.` with the names of its clusters before it";
-const AT_TOP: &str = "read only at top level";
-const OF_THE_WORKER: &str = "read only for the Connect worker beside the target: write `B.` with the target's name before it, not the flow's";
+const AT_TOP: &str = "read only at top level: write `KEY`";
+const OF_THE_WORKER: &str = "read only for the Connect worker beside the target: write `B.KEY`";
 const OF_OFFSET_SYNCS: &str = "MM2 hands it to the producer of offset syncs alone; records are written with \
-                               `B.producer.…` and `A->B.producer.override.…`";
-const OF_CHECKPOINTS: &str = "MM2 hands it to the consumer of checkpoints alone; records are read with `A.consumer.…` \
-                              and `A->B.consumer.…`";
+                               `A->B.producer.override.…`";
+const OF_CHECKPOINTS: &str =
+    "MM2 hands it to the consumer of checkpoints alone; records are read with `A->B.consumer.…`";
 const OVERRIDE: &str = "overrides are read only as `A->B.producer.override.…`";
 
 /// Prefixes of what a plugin of Connect reads for itself.
@@ -122,7 +123,7 @@ fn at_top(name: &str) -> Reading {
         return not_needed("there is no Connect worker");
     }
     if is_of_worker {
-        Reading::Dropped(IN_A_CLUSTER)
+        Reading::Dropped(AT_THE_TARGET)
     } else if let Some((role, _)) = Role::strip(name) {
         Reading::Dropped(client_at_top(role))
     } else if let Some(reading) = of_some_client(Level::Top, name) {
@@ -149,20 +150,30 @@ fn of_some_client(level: Level, name: &str) -> Option<Reading> {
     let first = roles.next()?;
     let only = if roles.next().is_none() { Some(first) } else { None };
     Some(Reading::Dropped(match (level, only) {
-        (Level::Flow, Some(Role::Consumer)) => "reaches no client: write `A->B.consumer.` before it",
-        (Level::Flow, Some(Role::Producer)) => "reaches no client: write `A->B.producer.override.` before it",
-        (Level::Flow, Some(Role::Admin)) => "reaches no client: write `A->B.admin.` before it",
+        (Level::Flow, Some(Role::Consumer)) => "reaches no client: write `A->B.consumer.KEY`",
+        (Level::Flow, Some(Role::Producer)) => "reaches no client: write `A->B.producer.override.KEY`",
+        (Level::Flow, Some(Role::Admin)) => "reaches no client: write `A->B.admin.KEY`",
         (Level::Flow, None) => {
-            "reaches no client: write `A->B.consumer.`, `A->B.producer.override.` or `A->B.admin.` before it"
+            "reaches no client: write `A->B.consumer.KEY`, `A->B.producer.override.KEY` or `A->B.admin.KEY`"
         }
-        (_, Some(Role::Consumer)) => {
+        (Level::Cluster, Some(Role::Consumer)) => "reaches no client: write `A.consumer.KEY`",
+        (Level::Cluster, Some(Role::Producer)) => "reaches no client: write `B.producer.KEY`",
+        (Level::Cluster, Some(Role::Admin)) => "reaches no client: write `C.admin.KEY`",
+        (Level::Cluster, None) => {
+            "reaches no client: write `C.consumer.KEY`, `C.producer.KEY` or `C.admin.KEY`"
+        }
+        (Level::Top, Some(Role::Consumer)) => {
             "reaches no client: write `A.consumer.` with the source's name before it"
         }
-        (_, Some(Role::Producer)) => {
+        (Level::Top, Some(Role::Producer)) => {
             "reaches no client: write `B.producer.` with the target's name before it"
         }
-        (_, Some(Role::Admin)) => "reaches no client: write `A.admin.` with the cluster's name before it",
-        (_, None) => "reaches no client: write `A.consumer.`, `A.producer.` or `A.admin.` before it",
+        (Level::Top, Some(Role::Admin)) => {
+            "reaches no client: write `A.admin.` with the cluster's name before it"
+        }
+        (Level::Top, None) => {
+            "reaches no client: write `A.consumer.`, `A.producer.` or `A.admin.`, with a cluster's name, before it"
+        }
     }))
 }
 
@@ -253,7 +264,7 @@ fn of_a_side(side: &str, name: &str) -> Reading {
     }
     if of_some_client(Level::Flow, name).is_some() || definition(Scope::Worker, name).is_some() {
         Reading::Dropped(
-            "reaches no client: write `source.consumer.`, `target.producer.` and the like before it",
+            "reaches no client: write `consumer.`, `producer.` or `admin.` in place of `cluster.`",
         )
     } else if Role::strip(name).is_some() {
         Reading::Dropped("reaches no client: leave out `cluster.`")
@@ -289,7 +300,7 @@ mod tests {
             read_at(Level::Cluster, "checkpoints.topic.replication.factor"),
             Reading::Dropped(IN_A_FLOW)
         );
-        assert_eq!(read_at(Level::Top, "group.id"), Reading::Dropped(IN_A_CLUSTER));
+        assert_eq!(read_at(Level::Top, "group.id"), Reading::Dropped(AT_THE_TARGET));
     }
 
     #[test]
@@ -350,14 +361,14 @@ mod tests {
     fn settings_of_clients_without_their_prefix_name_it() {
         for (level, name, prefix) in [
             (Level::Top, "auto.offset.reset", "`A.consumer.` with"),
-            (Level::Cluster, "auto.offset.reset", "`A.consumer.` with"),
-            (Level::Flow, "auto.offset.reset", "`A->B.consumer.` before"),
+            (Level::Cluster, "auto.offset.reset", "`A.consumer.KEY`"),
+            (Level::Flow, "auto.offset.reset", "`A->B.consumer.KEY`"),
             (Level::Top, "acks", "`B.producer.` with"),
-            (Level::Cluster, "acks", "`B.producer.` with"),
-            (Level::Flow, "acks", "`A->B.producer.override.` before"),
-            (Level::Cluster, "bootstrap.controllers", "`A.admin.` with"),
-            (Level::Flow, "bootstrap.controllers", "`A->B.admin.` before"),
-            (Level::Cluster, "enable.metrics.push", "`A.consumer.`, `A.producer.` or `A.admin.`"),
+            (Level::Cluster, "acks", "`B.producer.KEY`"),
+            (Level::Flow, "acks", "`A->B.producer.override.KEY`"),
+            (Level::Cluster, "bootstrap.controllers", "`C.admin.KEY`"),
+            (Level::Flow, "bootstrap.controllers", "`A->B.admin.KEY`"),
+            (Level::Cluster, "enable.metrics.push", "`C.consumer.KEY`, `C.producer.KEY` or `C.admin.KEY`"),
             (Level::Top, "source.consumer.isolation.level", "`A->B.` with"),
             (Level::Top, "target.cluster.bootstrap.servers", "`A->B.` with"),
         ] {

@@ -134,7 +134,7 @@ fn advice_for_a_body_has_no_names_of_clusters() {
     let inspection = Inspection::of_connector(body.as_bytes(), Surroundings::process());
     let warnings: Vec<String> = inspection.warnings().iter().map(ToString::to_string).collect();
     let expected =
-        "line 2: `fetch.max.bytes`: has no effect here: reaches no client: write `consumer.` before it";
+        "line 2: `fetch.max.bytes`: has no effect here: reaches no client: write `consumer.fetch.max.bytes`";
     assert_eq!(warnings, [expected]);
     let mended = body.replace("fetch.max", "consumer.fetch.max");
     assert_eq!(Inspection::of_connector(mended.as_bytes(), Surroundings::process()).warnings(), []);
