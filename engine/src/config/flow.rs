@@ -6,6 +6,7 @@ use super::client_ids::{self, ClientIds};
 use super::cluster::{self, ClusterConfig};
 use super::error::Fault;
 use super::form::Form;
+use super::left_out;
 use super::patterns;
 use super::properties::Entry;
 use super::resolve::{Resolver, Setting, parse_integer};
@@ -94,10 +95,12 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     let policy_kind = policy_kind(resolver);
     let (source, target) = (source?, target?);
     let policy = policy(resolver, policy_kind?, separators, &source, &target)?;
+    let selection = TopicSelection::new(filter?, policy, &source.alias, &target.alias, heartbeats_replicated);
+    left_out::check(resolver, &selection, &target.alias);
     Some(FlowConfig {
         name: resolver.names().flow(),
         client_ids: client_ids::read(resolver, &source.alias, &target.alias),
-        selection: TopicSelection::new(filter?, policy, &source.alias, &target.alias, heartbeats_replicated),
+        selection,
         source,
         target,
         topic_configs: topic_configs?,

@@ -9,9 +9,10 @@
 //! is not built, `flow` and `cluster` give types. `inspection` gathers all that is to be said before anything is returned.
 //!
 //! What is said: `error` and `warning` are its parts, `form` and `pattern_advice` fit them to the file or the body, `once` says
-//! nothing twice. It comes from `recognition` (a file of another kind), `values` (what cannot be meant), `patterns`, `loops`,
-//! `addresses` (one cluster under two names), and from `notices`, which looks at every key: `other_side` (written for the wrong
-//! cluster), `read_elsewhere` (read at another place), `arrows` and `unknown` (read by nobody). `effect` knows which keys count, so that others cannot refuse a file.
+//! nothing twice. It comes from `recognition` (a file of another kind), `values` (what cannot be meant), `patterns`, `left_out`
+//! (topics that are named and never copied), `loops`, `addresses` (one cluster under two names), and from `notices`, which
+//! looks at every key: `other_side` (written for the wrong cluster), `read_elsewhere` (read at another place), `arrows` and
+//! `unknown` (read by nobody). `effect` knows which keys count, so that others cannot refuse a file.
 
 mod addresses;
 mod arrows;
@@ -27,6 +28,7 @@ mod form;
 pub mod fuzzing;
 mod inspection;
 mod keys;
+mod left_out;
 mod loops;
 mod notices;
 mod once;

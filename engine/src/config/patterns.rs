@@ -29,6 +29,11 @@ impl Compiled {
         let mut lists = self.lists.borrow_mut();
         lists.entry(written).or_insert_with(|| PatternList::compile(patterns)).clone()
     }
+
+    /// Whether a pattern by itself matches `name`; not, where it cannot be tried to its end.
+    pub(super) fn matches(&self, pattern: &str, name: &str) -> bool {
+        self.list(&[pattern]).is_ok_and(|list| list.matches(name).unwrap_or(false))
+    }
 }
 
 /// A key whose value is such a list.

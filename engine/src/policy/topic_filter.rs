@@ -1,6 +1,6 @@
 //! Which topics the operator wants: `topics` and `topics.exclude`.
 
-use super::java_regex::{MatchError, PatternError, PatternList};
+use super::java_regex::{MatchError, Names, PatternError, PatternList};
 
 /// `topics` where nobody wrote it.
 pub const DEFAULT_INCLUDED_TOPICS: &[&str] = &[".*"];
@@ -62,6 +62,11 @@ impl TopicFilter {
     /// Patterns of `topics` as written.
     pub fn include(&self) -> &[String] {
         self.include.patterns()
+    }
+
+    /// Patterns of `topics` that match none of the `names`, whatever it is.
+    pub fn include_matching_nothing(&self, names: Names) -> impl Iterator<Item = &str> {
+        self.include.matching_nothing(names)
     }
 
     /// Patterns of `topics.exclude` as written.
