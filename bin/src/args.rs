@@ -80,7 +80,7 @@ pub(crate) struct RunArgs {
     /// Run only the flows into these clusters
     ///
     /// Names as in `clusters`, several with commas or blanks between: one file for all places, one twinlog near each
-    /// target. The whole file is checked all the same.
+    /// target. What is wrong only with flows that are left out is logged and keeps nothing from running.
     #[arg(long, value_name = "CLUSTER", value_delimiter = ',')]
     pub(crate) clusters: Vec<String>,
 

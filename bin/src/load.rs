@@ -75,8 +75,10 @@ pub(crate) fn mirror_config(file: &Path, clusters: &[String]) -> Result<MirrorCo
     if is_connector(&bytes) {
         return Err(LoadError::Connector);
     }
-    let config = MirrorConfig::from_properties(&bytes)?;
-    Ok(if clusters.is_empty() { config } else { config.only_into(clusters)? })
+    Ok(match clusters {
+        [] => MirrorConfig::from_properties(&bytes)?,
+        targets => MirrorConfig::from_properties_into(&bytes, targets)?,
+    })
 }
 
 /// Reads `file`, properties or a connector's JSON, and says what it means, faults included.

@@ -150,15 +150,31 @@ fn every_fault_of_a_file_is_listed_in_its_order() {
 }
 
 #[test]
+fn what_is_wrong_only_with_flows_that_are_left_out_is_logged_and_the_others_run() {
+    let text = format!(
+        "{GOOD}east->west.enabled = true\neast->west.topics = (\neast->west.groups = ${{env:NONE}}\n"
+    );
+    let errors = refused(&text, &[]);
+    assert!(errors.contains("line 6: `east->west.topics = (`"), "{errors}");
+    let file = file(&text);
+    let path = file.path().to_str().expect("names of temporary files are ASCII");
+    let output = twinlog(&["run", path, "--clusters", "east", "--until-caught-up", "--wait", "1"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(69), "{errors}");
+    assert!(errors.contains("(which changes nothing here: `--clusters` leaves it out)"), "{errors}");
+}
+
+#[test]
 fn clusters_that_no_flow_goes_into_are_refused() {
-    let errors = refused(GOOD, &["--clusters", "north,east"]);
+    let good = &GOOD.replace("east.bootstrap.servers = 127.0.0.1:1", "east.bootstrap.servers = 127.0.0.1:2");
+    let errors = refused(good, &["--clusters", "north,east"]);
     assert!(
         errors.ends_with(
             "\n  `--clusters`: no cluster is named `north`; use the names in `clusters`: west, east\n"
         ),
         "{errors}"
     );
-    let errors = refused(GOOD, &["--clusters", "west"]);
+    let errors = refused(good, &["--clusters", "west"]);
     assert!(
         errors.contains("no enabled flow goes into west; name a target of an enabled flow: `west->east`")
     );

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use super::keys::{self, Kind, Meaning, Role, Scope, Use};
+use super::only_into::Targets;
 use super::properties::Entry;
 use super::resolve::Resolver;
 use super::settings::Side;
@@ -14,13 +15,14 @@ use super::settings::Side;
 #[derive(Debug)]
 pub(super) struct Effective<'c> {
     clusters: &'c [String],
+    targets: &'c Targets<'c>,
     keys: HashSet<String>,
 }
 
 impl<'c> Effective<'c> {
     /// Nothing but what is looked at before any flow is read.
-    pub(super) fn new(clusters: &'c [String]) -> Self {
-        Self { clusters, keys: HashSet::new() }
+    pub(super) fn new(clusters: &'c [String], targets: &'c Targets<'c>) -> Self {
+        Self { clusters, targets, keys: HashSet::new() }
     }
 
     /// Adds what is looked at for a flow.
@@ -57,7 +59,10 @@ impl<'c> Effective<'c> {
             .unwrap_or("");
         let is_cluster = |name: &str| self.clusters.iter().any(|known| known == name);
         ["clusters", "enabled", "connector.class"].contains(&key)
-            || pair.match_indices("->").any(|(at, _)| is_cluster(&pair[..at]) && is_cluster(&pair[at + 2..]))
+            || pair.match_indices("->").any(|(at, _)| {
+                let (source, target) = (&pair[..at], &pair[at + 2..]);
+                is_cluster(source) && is_cluster(target) && self.targets.has(target)
+            })
     }
 }
 

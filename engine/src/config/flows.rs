@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use super::arrows;
 use super::error::Fault;
+use super::only_into::Targets;
 use super::properties::{Entry, Properties};
 use super::resolve::{has_empty_items, not_boolean, parse_boolean, split_list};
 use super::settings::Side;
@@ -82,11 +83,13 @@ pub(super) struct Enabled {
     pub(super) clusters: Vec<String>,
     pub(super) flows: Vec<FlowNames>,
     pub(super) faults: Vec<Fault>,
+    /// Faults in switches of flows that are not run here.
+    pub(super) of_left_out: Vec<Fault>,
     pub(super) warnings: Vec<Warning>,
 }
 
 /// Reads `clusters` and the switch of every pair.
-pub(super) fn enabled(properties: &Properties) -> Enabled {
+pub(super) fn enabled(properties: &Properties, targets: &Targets<'_>) -> Enabled {
     if properties.entries().is_empty() {
         let fault =
             Fault::new("the file holds no settings").remedy("write at least `clusters = a, b` and a flow");
@@ -109,7 +112,8 @@ pub(super) fn enabled(properties: &Properties) -> Enabled {
                 enabled.flows.push(FlowNames { source: source.to_owned(), target: target.to_owned() });
             }
             Some(false) => {}
-            None => enabled.faults.push(not_boolean(entry)),
+            None if targets.has(target) => enabled.faults.push(not_boolean(entry)),
+            None => enabled.of_left_out.push(not_boolean(entry)),
         }
     }
     if enabled.flows.is_empty() && enabled.faults.is_empty() {
@@ -185,7 +189,7 @@ mod tests {
     use super::*;
 
     fn enabled_in(text: &str) -> Result<String, Vec<String>> {
-        let found = enabled(&Properties::parse(text.as_bytes()).unwrap());
+        let found = enabled(&Properties::parse(text.as_bytes()).unwrap(), &Targets::default());
         if found.faults.is_empty() {
             return Ok(found.flows.iter().map(FlowNames::flow).collect::<Vec<_>>().join(" "));
         }
@@ -268,7 +272,8 @@ enabled=true"
 
     #[test]
     fn a_cluster_named_twice_counts_once() {
-        let found = enabled(&Properties::parse(b"clusters=a, b, a, , a\nenabled=true").unwrap());
+        let found =
+            enabled(&Properties::parse(b"clusters=a, b, a, , a\nenabled=true").unwrap(), &Targets::default());
         assert_eq!(found.clusters, ["a", "b"]);
         assert_eq!(found.flows.iter().map(FlowNames::flow).collect::<Vec<_>>(), ["a->b", "b->a"]);
         let warnings: Vec<String> = found.warnings.iter().map(ToString::to_string).collect();

@@ -11,6 +11,7 @@ use super::connector;
 use super::flows;
 use super::inspection::Inspection;
 use super::notices;
+use super::only_into::Targets;
 use super::properties::{Entry, Properties};
 use super::providers::Surroundings;
 use super::recognition::{is_connector, not_text};
@@ -120,7 +121,7 @@ fn with_known_secrets(typed: &Properties, form: Form) -> Option<Vec<Entry>> {
     if typed.entries().iter().any(is_known) {
         return None;
     }
-    let clusters = flows::enabled(typed).clusters;
+    let clusters = flows::enabled(typed, &Targets::default()).clusters;
     let entries = typed.entries().iter().filter_map(|entry| {
         // A cluster may be called `token`: its addresses are no secret.
         let name = match form {

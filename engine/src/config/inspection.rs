@@ -7,6 +7,7 @@ use super::flow::{self, FlowConfig};
 use super::flows::{self, FlowNames};
 use super::notices::{self, Notices};
 use super::once::Once;
+use super::only_into::{LEFT_OUT, Targets};
 use super::options::{self, FlowOptions, Shown};
 use super::patterns::Compiled;
 use super::properties::Properties;
@@ -44,6 +45,11 @@ impl Inspection {
     /// Reads a properties file as MM2's dedicated mode does.
     #[must_use]
     pub fn of_properties(bytes: &[u8], surroundings: Surroundings<'_>) -> Self {
+        Self::of_flows_into(&Targets::default(), bytes, surroundings)
+    }
+
+    /// The same for some of the flows.
+    pub(super) fn of_flows_into(targets: &Targets<'_>, bytes: &[u8], surroundings: Surroundings<'_>) -> Self {
         if let Some(fault) = recognition::not_text(bytes) {
             return Self::unusable(vec![fault]);
         }
@@ -55,24 +61,35 @@ impl Inspection {
             return Self::unusable(vec![fault]);
         }
         let (properties, spoilt) = providers::resolve(&typed, surroundings);
-        let flows::Enabled { clusters, flows, faults, warnings } = flows::enabled(&properties);
+        let flows::Enabled { clusters, flows, faults, of_left_out, warnings } =
+            flows::enabled(&properties, targets);
         let compiled = Compiled::default();
-        let mut reading = Reading::of(Effective::new(&clusters));
+        let mut reading = Reading::of(Effective::new(&clusters, targets));
+        let mut elsewhere = Reading::of(Effective::new(&clusters, targets));
         reading.faults.extend(faults);
+        reading.faults.extend(targets.check(&clusters, &flows));
         reading.warnings.extend(warnings);
+        elsewhere.faults.extend(of_left_out);
         for names in &flows {
+            let reading = if targets.has(&names.target) { &mut reading } else { &mut elsewhere };
             reading.read_flow(Resolver::new(&properties, names, &compiled));
         }
-        reading.faults.extend(refused::heartbeats_of_pairs(&properties, &clusters));
-        let (loops, allowed_loops) = loops::check(&properties, &reading.inspection.flows);
+        for (fault, target) in refused::heartbeats_of_pairs(&properties, &clusters) {
+            let reading = if targets.has(target) { &mut reading } else { &mut elsewhere };
+            reading.faults.push(fault);
+        }
+        let others = reading.leave_out(elsewhere);
+        let (loops, allowed_loops) = loops::check(&properties, &reading.inspection.flows, &others);
         reading.faults.extend(loops);
         reading.warnings.extend(allowed_loops);
-        reading.warnings.extend(addresses::check(&properties, &reading.inspection.flows));
+        let all = [reading.inspection.flows.as_slice(), &others].concat();
+        reading.warnings.extend(addresses::check(&properties, &all));
         reading.faults.extend(values::check_process(&properties));
         reading.warnings.extend(properties.utf8_note());
         reading.warnings.extend(values::odd(&properties));
         let notices = notices::of_properties(&properties, &clusters, &flows);
-        let inspection = reading.finish(notices, &spoilt, flows.is_empty());
+        let nothing_runs = reading.inspection.options.is_empty();
+        let inspection = reading.finish(notices, &spoilt, nothing_runs);
         Self { clusters, ..inspection }
     }
 
@@ -87,7 +104,8 @@ impl Inspection {
             Err(faults) => return Self::unusable(faults),
         };
         let (settings, spoilt) = providers::resolve(&typed, surroundings);
-        let mut reading = Reading::of(Effective::new(&[]));
+        let targets = Targets::default();
+        let mut reading = Reading::of(Effective::new(&[], &targets));
         reading.faults.extend(connector::check(&settings));
         let names = FlowNames::of_connector(&settings);
         let compiled = Compiled::default();
@@ -150,6 +168,8 @@ struct Reading<'c, 'p> {
     effective: Effective<'c>,
     shown: Shown<'p>,
     faults: Once<Fault>,
+    /// Of flows that are not run.
+    of_left_out: Vec<Fault>,
     warnings: Once<Warning>,
 }
 
@@ -160,6 +180,7 @@ impl<'c, 'p> Reading<'c, 'p> {
             effective,
             shown: Shown::default(),
             faults: Once::default(),
+            of_left_out: Vec::new(),
             warnings: Once::default(),
         }
     }
@@ -180,6 +201,13 @@ impl<'c, 'p> Reading<'c, 'p> {
         self.warnings.extend(warnings);
     }
 
+    /// Takes over what is said of flows that are not run, and gives these.
+    fn leave_out(&mut self, elsewhere: Self) -> Vec<FlowConfig> {
+        self.of_left_out = elsewhere.faults.into_items();
+        self.warnings.extend(elsewhere.warnings.into_items());
+        elsewhere.inspection.flows
+    }
+
     /// `nothing_runs`: then any key may have an effect once the rest is mended, as it may where a key that decides what runs
     /// could not be resolved.
     fn finish(mut self, notices: Notices, spoilt: &Spoilt, nothing_runs: bool) -> Inspection {
@@ -190,9 +218,13 @@ impl<'c, 'p> Reading<'c, 'p> {
         let mut told = Once::default();
         told.extend(faults);
         told.extend(self.faults.into_items().into_iter().filter(|fault| !spoilt.hides(fault)));
+        let faults = told.into_items();
+        let of_left_out = self.of_left_out.into_iter();
+        let of_left_out = of_left_out.filter(|fault| !spoilt.hides(fault) && !faults.contains(fault));
+        self.warnings.extend(of_left_out.map(|fault| Warning::of_harmless(fault, LEFT_OUT)));
         let mut warnings = self.warnings.into_items();
         warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
         let (not_needed, later) = (notices.not_needed, notices.later);
-        Inspection { faults: told.into_items(), warnings, not_needed, later, ..self.inspection }
+        Inspection { faults, warnings, not_needed, later, ..self.inspection }
     }
 }

@@ -11,16 +11,22 @@ use super::flows::enabling_entry;
 use super::properties::{Entry, Properties};
 use super::warning::Warning;
 
-/// A fault for each shortest ring of flows under equal names; a warning instead where all of its flows allow loops.
-pub(super) fn check(properties: &Properties, flows: &[FlowConfig]) -> (Vec<Fault>, Vec<Warning>) {
-    let flows: Vec<&FlowConfig> = flows.iter().filter(|flow| flow.selection.keeps_names()).collect();
+/// A fault for each shortest ring under equal names that some of `flows` are in, with each other or with `others`, which are
+/// run elsewhere; a warning instead where all of its flows allow loops.
+pub(super) fn check(
+    properties: &Properties,
+    flows: &[FlowConfig],
+    others: &[FlowConfig],
+) -> (Vec<Fault>, Vec<Warning>) {
+    let keeps_names = |flow: &&FlowConfig| flow.selection.keeps_names();
+    let all: Vec<&FlowConfig> = flows.iter().chain(others).filter(keeps_names).collect();
     let mut told: Vec<&str> = Vec::new();
     let (mut faults, mut warnings) = (Vec::new(), Vec::new());
-    for flow in &flows {
+    for flow in flows.iter().filter(keeps_names) {
         if told.contains(&flow.name.as_str()) {
             continue;
         }
-        if let Some(ring) = ring(flow, &flows) {
+        if let Some(ring) = ring(flow, &all) {
             told.extend(ring.iter().map(|flow| flow.name.as_str()));
             let Some(entry) = last_entry(properties, &ring) else { continue };
             if ring.len() > 2 && ring.iter().all(|flow| flow.loops_allowed) {

@@ -195,16 +195,17 @@ fn judge(entry: &Entry, passes: &Passes, sentence: &str) -> Option<Fault> {
     (!passed).then(|| Fault::of(entry, sentence).remedy(remedy))
 }
 
-/// MM2 writes heartbeats for a pair of clusters even where its flow is not enabled.
+/// MM2 writes heartbeats for a pair of clusters even where its flow is not enabled. Each fault with the target of its pair.
 pub(super) fn heartbeats_of_pairs<'a>(
     properties: &'a Properties,
     clusters: &'a [String],
-) -> impl Iterator<Item = Fault> + 'a {
+) -> impl Iterator<Item = (Fault, &'a str)> {
     pairs(clusters).filter_map(|(source, target)| {
         let entry = properties.find(&pair_key(source, target, "emit.heartbeats.enabled"))?;
         let is_asked_for = parse_boolean(&entry.value) == Some(true);
         is_asked_for.then(|| {
-            Fault::of(entry, "heartbeats are not built yet").remedy("write `false`, or remove the key")
+            let fault = Fault::of(entry, "heartbeats are not built yet");
+            (fault.remedy("write `false`, or remove the key"), target)
         })
     })
 }

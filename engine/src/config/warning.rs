@@ -36,9 +36,11 @@ impl Warning {
     /// A fault that keeps nothing from being used, and why.
     pub(super) fn of_harmless(fault: Fault, why: &str) -> Self {
         let Fault { key, line, value, others, reason, remedy } = fault;
+        // A key that is missing has no place.
+        let missing = key.as_ref().filter(|_| line.is_none()).map(|key| format!("`{key}`: "));
+        let text = format!("{}{reason} ({why})", missing.unwrap_or_default());
         let origin = key.zip(line).map(|(key, line)| Origin { key, line });
-        let value = value.map(String::from);
-        Self { origin, value, others, text: format!("{reason} ({why})"), remedy }
+        Self { origin, value: value.map(String::from), others, text, remedy }
     }
 
     pub(super) fn others(mut self, others: &[&Entry]) -> Self {
