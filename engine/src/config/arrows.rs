@@ -38,6 +38,8 @@ pub(super) struct Meant {
     pub(super) key: String,
     /// Its name without the clusters.
     pub(super) name: String,
+    /// What it was to be set to.
+    pub(super) value: String,
     /// What went wrong, as the end of a sentence that begins with the key.
     pub(super) reason: &'static str,
 }
@@ -72,7 +74,9 @@ pub(super) fn meant(entry: &Entry, clusters: &[String]) -> Option<Meant> {
                 } else {
                     "read by nobody: clusters are joined by `->`"
                 };
-                return Some(Meant { key, name: name.to_owned(), reason });
+                let value =
+                    rest[rest.find(name)? + name.len()..].trim_matches([' ', '\t', '=', ':']).to_owned();
+                return Some(Meant { key, name: name.to_owned(), value, reason });
             }
         }
     }

@@ -10,6 +10,7 @@ use super::keys::{Level, Meaning, Reading, Use, read_at};
 use super::other_side::{AtWrongEnd, at_wrong_end};
 use super::properties::{Entry, Properties};
 use super::read_elsewhere::{in_a_body, in_a_file};
+use super::refused;
 use super::unknown::{self, Names};
 use super::warning::Warning;
 
@@ -64,7 +65,8 @@ pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows:
             }
             _ => {}
         }
-        let where_else = |sentence: &str| in_a_file(sentence, (level, owner, name), flows);
+        let where_else =
+            |sentence: &str| in_a_file(sentence, (level, owner, name), flows) + &though_refused(entry, name);
         let unknown = || unknown::of_file(properties, names, entry, (level, name));
         notices.sort_in(entry, &reading, where_else, unknown);
     }
@@ -76,10 +78,17 @@ pub(super) fn of_connector(settings: &Properties) -> Notices {
     let mut notices = Notices { warnings: repeated(settings), ..Notices::default() };
     for entry in settings.effective() {
         let reading = read_at(Level::Flow, &entry.key);
-        let where_else = |sentence: &str| in_a_body(sentence, &entry.key);
+        let where_else =
+            |sentence: &str| in_a_body(sentence, &entry.key) + &though_refused(entry, &entry.key);
         notices.sort_in(entry, &reading, where_else, || unknown::of_connector(settings, entry));
     }
     notices
+}
+
+/// To be said after a place for a key, if its value is refused there.
+pub(super) fn though_refused(entry: &Entry, name: &str) -> String {
+    let why = refused::turned_away(name, &entry.value);
+    why.map(|why| format!(" (where this version refuses it: {why})")).unwrap_or_default()
 }
 
 impl Notices {

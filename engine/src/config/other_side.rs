@@ -3,6 +3,7 @@
 
 use super::flows::FlowNames;
 use super::keys::{Meaning, Role, Scope, Use, definition, is_client_base, is_of_worker_at_top};
+use super::notices::though_refused;
 use super::properties::{Entry, Properties};
 use super::settings::Side;
 use super::warning::Warning;
@@ -47,7 +48,11 @@ pub(super) fn at_wrong_end(
         return Some(AtWrongEnd::NotNeeded);
     }
     let but = if is_needed { "" } else { " (though it is not needed)" };
-    let text = format!("has no effect here: `{}` {does} `{other}`, so `{key}` would count{but}", flow.flow());
+    let refused = though_refused(entry, name);
+    let text = format!(
+        "has no effect here: `{}` {does} `{other}`, so `{key}` would count{but}{refused}",
+        flow.flow()
+    );
     Some(AtWrongEnd::Told(Warning::of(entry, text)))
 }
 
@@ -67,7 +72,8 @@ mod tests {
         for (line, rest) in [
             (
                 "b.consumer.isolation.level",
-                "`a->b` reads its records from `a`, so `a.consumer.isolation.level` would count",
+                "`a->b` reads its records from `a`, so `a.consumer.isolation.level` would count (where this version \
+                 refuses it: reading committed records only is not built yet)",
             ),
             (
                 "b.consumer.auto.offset.reset",

@@ -111,6 +111,7 @@ const RULES: &[Rule] = &[
 const CONSUMER: Scope = Scope::Client(Role::Consumer);
 const PRODUCER: Scope = Scope::Client(Role::Producer);
 const INTERCEPTORS: &str = "interceptors are not supported: records are copied as they are";
+const SECURITY: &str = "TLS and SASL are not built yet";
 const COMMITTED: &str = "reading committed records only is not built yet";
 const TRANSACTIONS: &str = "transactions around mirrored records are not built yet; every record is copied exactly \
                             once without them";
@@ -130,6 +131,26 @@ pub(super) fn passing(scope: Scope, name: &str) -> Option<String> {
         Passes::Empty => "empty".to_owned(),
         Passes::Nothing => return None,
     })
+}
+
+/// Why this version would turn a value away, of a key by its name in a file, without its clusters: for advice, which must not
+/// lead to what is refused then. None where it passes.
+pub(super) fn turned_away(name: &str, value: &str) -> Option<&'static str> {
+    let of_side = ["source.", "target."].into_iter().find_map(|side| name.strip_prefix(side));
+    let of_side = of_side.map(|name| name.strip_prefix("cluster.").unwrap_or(name));
+    let name = of_side.unwrap_or(name);
+    let of_client =
+        Role::strip(name).map(|(role, name)| (role, name.strip_prefix("override.").unwrap_or(name)));
+    let name = of_client.map_or(name, |(_, name)| name);
+    if is_client_base(name) {
+        let is_plain = name == "bootstrap.servers"
+            || name == "security.protocol" && value.trim().eq_ignore_ascii_case("PLAINTEXT");
+        return (!is_plain).then_some(SECURITY);
+    }
+    let is_meant =
+        |rule: &&Rule| rule.1 == name && of_client.is_none_or(|(role, _)| rule.0 == Scope::Client(role));
+    let (.., passes, sentence) = RULES.iter().find(is_meant)?;
+    (!passed(value, passes).unwrap_or(false)).then_some(sentence)
 }
 
 /// Adds a fault for everything that is asked for and not done.
@@ -175,24 +196,26 @@ pub(super) fn not_yet(resolver: &Resolver<'_>) -> Vec<&'static str> {
 }
 
 fn judge(entry: &Entry, passes: &Passes, sentence: &str) -> Option<Fault> {
-    let value = entry.value.trim();
-    let (passed, remedy) = match passes {
-        Passes::False => match parse_boolean(value) {
-            Some(asked) => (!asked, "write `false`, or remove the key".to_owned()),
-            None => return Some(not_boolean(entry)),
-        },
-        Passes::Words(words) => (
-            words.iter().any(|word| value.eq_ignore_ascii_case(word)),
-            format!("write `{}`, or remove the key", words[0]),
-        ),
-        Passes::Class(package, class) => (
-            value.strip_prefix(package).unwrap_or(value) == *class,
-            format!("write `{package}{class}`, or remove the key"),
-        ),
-        Passes::Empty => (split_list(value).next().is_none(), "remove the key".to_owned()),
-        Passes::Nothing => (false, "remove the key".to_owned()),
+    let Some(passed) = passed(&entry.value, passes) else { return Some(not_boolean(entry)) };
+    let remedy = match passes {
+        Passes::False => "write `false`, or remove the key".to_owned(),
+        Passes::Words(words) => format!("write `{}`, or remove the key", words[0]),
+        Passes::Class(package, class) => format!("write `{package}{class}`, or remove the key"),
+        Passes::Empty | Passes::Nothing => "remove the key".to_owned(),
     };
     (!passed).then(|| Fault::of(entry, sentence).remedy(remedy))
+}
+
+/// Whether a value says what happens anyway; none for what is no boolean where one is wanted.
+fn passed(value: &str, passes: &Passes) -> Option<bool> {
+    let value = value.trim();
+    Some(match passes {
+        Passes::False => !parse_boolean(value)?,
+        Passes::Words(words) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
+        Passes::Class(package, class) => value.strip_prefix(package).unwrap_or(value) == *class,
+        Passes::Empty => split_list(value).next().is_none(),
+        Passes::Nothing => false,
+    })
 }
 
 /// MM2 writes heartbeats for a pair of clusters even where its flow is not enabled. Each fault with the target of its pair.
@@ -259,7 +282,7 @@ fn check_security(resolver: &mut Resolver<'_>, side: Side, protocol: Option<&Ent
                 [] => format!("remove it, or write {plaintext} if it is left over"),
                 _ => format!("remove them, or write {plaintext} if they are left over"),
             };
-            resolver.fault(Fault::of(first, "TLS and SASL are not built yet").others(others).remedy(remedy));
+            resolver.fault(Fault::of(first, SECURITY).others(others).remedy(remedy));
         }
     }
 }
@@ -269,7 +292,7 @@ fn judge_protocol(entry: &Entry) -> Option<Fault> {
     match protocol.as_str() {
         "PLAINTEXT" => None,
         "SSL" | "SASL_PLAINTEXT" | "SASL_SSL" => Some(
-            Fault::of(entry, "TLS and SASL are not built yet").remedy(
+            Fault::of(entry, SECURITY).remedy(
                 "write `PLAINTEXT` and the address of a PLAINTEXT listener; a cluster without one cannot be reached",
             ),
         ),

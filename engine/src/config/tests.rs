@@ -409,6 +409,18 @@ fn known_keys_where_nobody_reads_them_say_where_they_would_be() {
         ("west.topics = a", "write `topics`, or `west->east.topics`"),
         ("group.id = mirror", "with the target's name before it"),
         ("west.max.request.size = 1", "reaches no client"),
+        (
+            "consumer.isolation.level = read_committed",
+            "before it (where this version refuses it: reading committed records only is not built yet)",
+        ),
+        (
+            "west.sync.group.offsets.enabled = true",
+            "or `west->east.sync.group.offsets.enabled` (where this version refuses it: syncing group offsets is not built yet)",
+        ),
+        (
+            "west->east.exactly.once.source.support = enabled",
+            "write `east.exactly.once.source.support` (where this version refuses it: transactions around mirrored records are not built yet",
+        ),
     ] {
         let config = config(line);
         let [warning] = config.warnings() else { panic!("{line}: {:?}", config.warnings()) };

@@ -5,6 +5,7 @@ use super::flows::FlowNames;
 use super::form::Form;
 use super::keys::{Level, Reading, nearest, read_at};
 use super::properties::{Entry, Properties};
+use super::refused;
 use super::warning::Warning;
 
 const NOBODY: &str = "read by nobody, neither MM2 nor twinlog";
@@ -29,11 +30,15 @@ pub(super) fn of_file(
     (level, name): (Level, &str),
 ) -> Warning {
     if let Some(meant) = arrows::meant(entry, names.clusters) {
-        return Warning::of(entry, meant.reason).remedy(meant.remedy());
+        let remedy = match refused::turned_away(&meant.name, &meant.value) {
+            Some(why) => refusal(&meant.key, why),
+            None => meant.remedy(),
+        };
+        return Warning::of(entry, meant.reason).remedy(remedy);
     }
     let of_names = if level == Level::Top { of_cluster_names(entry, names.clusters) } else { None };
     of_names.unwrap_or_else(|| match suggestion(&entry.key, level, name) {
-        Some(meant) => nobody(entry).remedy(question(properties, names, &meant)),
+        Some(meant) => nobody(entry).remedy(question(properties, names, entry, &meant)),
         None => nobody(entry),
     })
 }
@@ -42,24 +47,36 @@ pub(super) fn of_file(
 pub(super) fn of_connector(settings: &Properties, entry: &Entry) -> Warning {
     let names = Names { clusters: &[], flows: &[] };
     match nearest(Level::Flow, &entry.key) {
-        Some(meant) => nobody(entry).remedy(question(settings, names, &meant)),
+        Some(name) => {
+            let meant = Meant { key: name.clone(), name };
+            nobody(entry).remedy(question(settings, names, entry, &meant))
+        }
         None => nobody(entry),
     }
 }
 
-/// The whole key that was probably meant.
-fn suggestion(key: &str, level: Level, name: &str) -> Option<String> {
+/// The key that was probably meant: the whole of it, and its name without clusters.
+struct Meant {
+    key: String,
+    name: String,
+}
+
+fn suggestion(key: &str, level: Level, name: &str) -> Option<Meant> {
     let prefix = &key[..key.len() - name.len()];
     match nearest(level, name) {
-        Some(known) => Some(format!("{prefix}{known}")),
+        Some(name) => Some(Meant { key: format!("{prefix}{name}"), name }),
         // Of flows, written for a cluster.
-        None if level == Level::Cluster => nearest(Level::Top, name),
+        None if level == Level::Cluster => {
+            nearest(Level::Top, name).map(|name| Meant { key: name.clone(), name })
+        }
         None => None,
     }
 }
 
-/// A key that is written already, or that every flow has of its own, would do nothing.
-fn question(properties: &Properties, names: Names<'_>, meant: &str) -> String {
+/// A key that is written already, or that every flow has of its own, would do nothing; one with a value that is not built
+/// would be refused.
+fn question(properties: &Properties, names: Names<'_>, entry: &Entry, meant: &Meant) -> String {
+    let Meant { key: meant, name } = meant;
     if let Some(there) = properties.find(meant) {
         return match properties.form() {
             Form::Properties => format!("is `{meant}` meant, which stands in line {} already?", there.line),
@@ -71,8 +88,19 @@ fn question(properties: &Properties, names: Names<'_>, meant: &str) -> String {
         Some(first) if own.len() == names.flows.len() => {
             format!("is `{meant}` meant? It would do nothing: line {} (`{}`) counts", first.line, first.key)
         }
-        _ => format!("is `{meant}` meant?"),
+        _ => plain_question(entry, meant, name),
     }
+}
+
+fn plain_question(entry: &Entry, meant: &str, name: &str) -> String {
+    match refused::turned_away(name, &entry.value) {
+        Some(why) => refusal(meant, why),
+        None => format!("is `{meant}` meant?"),
+    }
+}
+
+fn refusal(meant: &str, why: &str) -> String {
+    format!("remove it; `{meant}` may be meant, which this version refuses: {why}")
 }
 
 /// A key that would be read if the clusters that it names were those in `clusters`.
@@ -85,7 +113,7 @@ fn of_cluster_names(entry: &Entry, clusters: &[String]) -> Option<Warning> {
         let is_read = matches!(read_at(Level::Cluster, name), Reading::Read(_));
         let in_other_letters = clusters.iter().find(|known| known.eq_ignore_ascii_case(cluster));
         return is_read.then(|| match in_other_letters {
-            Some(known) => nobody(entry).remedy(format!("is `{known}.{name}` meant?")),
+            Some(known) => nobody(entry).remedy(plain_question(entry, &format!("{known}.{name}"), name)),
             None => {
                 let remedy = format!("no cluster is named `{cluster}` in `clusters` ({listed})");
                 Warning::of(entry, "read by nobody").remedy(remedy)
@@ -100,11 +128,11 @@ fn of_cluster_names(entry: &Entry, clusters: &[String]) -> Option<Warning> {
         let rest = in_other_letters(key, source)?.strip_prefix("->")?;
         clusters.iter().find_map(|target| {
             let rest = in_other_letters(rest, target).filter(|rest| rest.starts_with('.'))?;
-            Some(format!("{source}->{target}{rest}"))
+            Some((format!("{source}->{target}{rest}"), &rest[1..]))
         })
     });
     Some(match meant {
-        Some(meant) => nobody(entry).remedy(format!("is `{meant}` meant?")),
+        Some((meant, name)) => nobody(entry).remedy(plain_question(entry, &meant, name)),
         None => {
             let remedy = format!("it names a cluster that `clusters` does not list ({listed})");
             Warning::of(entry, "read by nobody").remedy(remedy)
@@ -131,6 +159,45 @@ mod tests {
         let warnings: Vec<String> = inspection.warnings().iter().map(ToString::to_string).collect();
         assert_eq!(warnings.len(), 1, "{more}: {warnings:?}");
         warnings[0].clone()
+    }
+
+    #[test]
+    fn nobody_is_led_to_a_key_that_is_refused_then() {
+        const GROUPS: &str = "syncing group offsets is not built yet";
+        const SECURITY: &str = "TLS and SASL are not built yet";
+        for (line, meant, why) in [
+            ("a->b.sync.group.offsets = true", "a->b.sync.group.offsets.enabled", GROUPS),
+            ("sync.groups.enabled = true", "sync.group.offsets.enabled", GROUPS),
+            ("a.sync.group.offset.enabled = true", "sync.group.offsets.enabled", GROUPS),
+            ("a->b.emit.heartbeats = true", "a->b.emit.heartbeats.enabled", "heartbeats are not built yet"),
+            ("A->B.sync.group.offsets.enabled = true", "a->b.sync.group.offsets.enabled", GROUPS),
+            ("a -> b.sync.group.offsets.enabled = true", "a->b.sync.group.offsets.enabled", GROUPS),
+            ("a-&gt;b.sync.group.offsets.enabled = true", "a->b.sync.group.offsets.enabled", GROUPS),
+            ("a.security.protocl = SSL", "a.security.protocol", SECURITY),
+            ("A.security.protocol = SSL", "a.security.protocol", SECURITY),
+            ("a.ssl.truststore.locaton = /x", "a.ssl.truststore.location", SECURITY),
+            (
+                "a.consumer.isolation.levl = read_committed",
+                "a.consumer.isolation.level",
+                "reading committed records only is not built yet",
+            ),
+        ] {
+            let told = told(line);
+            let end = format!(": remove it; `{meant}` may be meant, which this version refuses: {why}");
+            assert!(told.ends_with(&end), "{told}");
+        }
+        for line in [
+            "a->b.sync.group.offsets = false",
+            "a.security.protocl = PLAINTEXT",
+            "a.consumer.isolation.levl = read_uncommitted",
+            "A->B.emit.heartbeats.enabled = false",
+        ] {
+            assert!(told(line).ends_with(" meant?"), "{line}: {}", told(line));
+        }
+        assert!(
+            told("a -> b.emit.checkpoints.enabled = false")
+                .contains("write `a->b.emit.checkpoints.enabled = …`")
+        );
     }
 
     #[test]
