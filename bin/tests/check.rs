@@ -58,8 +58,9 @@ const ANSWERS: &[Answer] = &[
         "04-trailing-comments.properties",
         64,
         &[
-            "line 6: `source->destination.topics`: holds a `#` note",
-            "line 6: `source->destination.topics = .*                   # everything`: matches no legal name of a topic",
+            "line 6: `source->destination.topics = .*                   # everything`: matches no legal name of a topic, so \
+             nothing would be copied; write names or regular expressions, with commas between; holds a `#` note, which is \
+             part of the value",
             "line 8: `source->destination.groups`: holds a `#` note",
         ],
     ),

@@ -53,7 +53,7 @@ impl Meant {
 
 /// The key of a flow that this line was meant to set, where the line shows it.
 pub(super) fn meant(entry: &Entry, clusters: &[String]) -> Option<Meant> {
-    let value = entry.reference.as_ref().unwrap_or(&entry.value).as_str();
+    let value = entry.typed();
     let value: String = value.chars().take(VALUE_CHARS_MAX).collect();
     let text = format!("{} {value}", entry.key);
     let sources = clusters.iter().filter_map(|name| Some((name, text.strip_prefix(name.as_str())?)));

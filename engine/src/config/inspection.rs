@@ -1,8 +1,10 @@
 //! Reads a configuration to its end, whether it can be used or not: what each flow would get, and all that is to be said.
 
+use std::collections::{HashMap, HashSet};
+
 use super::connector;
 use super::effect::Effective;
-use super::error::{ConfigErrors, Fault};
+use super::error::{ConfigErrors, Fault, Origin};
 use super::flow::{self, FlowConfig};
 use super::flows::{self, FlowNames};
 use super::notices::{self, Notices};
@@ -86,7 +88,7 @@ impl Inspection {
         reading.warnings.extend(addresses::check(&properties, &all));
         reading.faults.extend(values::check_process(&properties));
         reading.warnings.extend(properties.utf8_note());
-        reading.warnings.extend(values::odd(&properties));
+        reading.odd.extend(values::odd(&properties));
         let notices = notices::of_properties(&properties, &clusters, &flows);
         let nothing_runs = reading.inspection.options.is_empty();
         let inspection = reading.finish(notices, &spoilt, nothing_runs);
@@ -112,7 +114,7 @@ impl Inspection {
         reading.read_flow(Resolver::of_connector(&settings, &names, &compiled));
         reading.warnings.extend(values::blanks_before_classes(&settings));
         reading.warnings.extend(addresses::check(&settings, &reading.inspection.flows));
-        reading.warnings.extend(values::odd(&settings));
+        reading.odd.extend(values::odd(&settings));
         reading.finish(notices::of_connector(&settings), &spoilt, false)
     }
 
@@ -162,6 +164,31 @@ impl Inspection {
     }
 }
 
+/// Tells what the form has put into values with the fault that comes of it, if one does (`is_of_value`), and else by itself,
+/// unless a warning tells it.
+fn tell_causes(
+    odd: Vec<Warning>,
+    faults: &mut [Fault],
+    warnings: &mut Vec<Warning>,
+    is_of_value: impl Fn(&Fault) -> bool,
+) {
+    let mut by_place: HashMap<Origin, &mut Fault> = HashMap::new();
+    for fault in faults.iter_mut().filter(|fault| is_of_value(fault)) {
+        if let Some((key, line)) = fault.key.clone().zip(fault.line) {
+            by_place.entry(Origin { key, line }).or_insert(fault);
+        }
+    }
+    let told: HashSet<_> =
+        warnings.iter().map(|warning| (warning.origin.clone(), warning.remedy.clone())).collect();
+    for odd in odd {
+        match odd.origin.as_ref().and_then(|origin| by_place.get_mut(origin)) {
+            Some(fault) => fault.remedy = format!("{}; {}", fault.remedy, odd.sentence("")),
+            None if told.contains(&(odd.origin.clone(), odd.remedy.clone())) => {}
+            None => warnings.push(odd),
+        }
+    }
+}
+
 /// An inspection under way.
 struct Reading<'c, 'p> {
     inspection: Inspection,
@@ -171,6 +198,8 @@ struct Reading<'c, 'p> {
     /// Of flows that are not run.
     of_left_out: Vec<Fault>,
     warnings: Once<Warning>,
+    /// What the form has put into values: often the cause of what else is said of them.
+    odd: Vec<Warning>,
 }
 
 impl<'c, 'p> Reading<'c, 'p> {
@@ -182,6 +211,7 @@ impl<'c, 'p> Reading<'c, 'p> {
             faults: Once::default(),
             of_left_out: Vec::new(),
             warnings: Once::default(),
+            odd: Vec::new(),
         }
     }
 
@@ -218,11 +248,13 @@ impl<'c, 'p> Reading<'c, 'p> {
         let mut told = Once::default();
         told.extend(faults);
         told.extend(self.faults.into_items().into_iter().filter(|fault| !spoilt.hides(fault)));
-        let faults = told.into_items();
+        let mut faults = told.into_items();
+        let known: HashSet<&Fault> = faults.iter().collect();
         let of_left_out = self.of_left_out.into_iter();
-        let of_left_out = of_left_out.filter(|fault| !spoilt.hides(fault) && !faults.contains(fault));
+        let of_left_out = of_left_out.filter(|fault| !spoilt.hides(fault) && !known.contains(fault));
         self.warnings.extend(of_left_out.map(|fault| Warning::of_harmless(fault, LEFT_OUT)));
         let mut warnings = self.warnings.into_items();
+        tell_causes(self.odd, &mut faults, &mut warnings, |fault| !spoilt.hides(fault));
         warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
         let (not_needed, later) = (notices.not_needed, notices.later);
         Inspection { faults, warnings, not_needed, later, ..self.inspection }

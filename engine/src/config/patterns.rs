@@ -12,6 +12,7 @@ use super::error::Fault;
 use super::pattern_advice;
 use super::properties::Entry;
 use super::resolve::{Resolver, has_empty_items, split_list};
+use super::values;
 use crate::policy::{
     DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, Names, PatternError,
     PatternList, TopicConfigFilter, TopicFilter,
@@ -109,8 +110,14 @@ fn warned_of(resolver: &mut Resolver<'_>, key: &ListKey, default: &[&str]) -> Op
 
 fn warn_of_dead_patterns(resolver: &mut Resolver<'_>, entry: &Entry, list: &PatternList, key: &ListKey) {
     let dead: Vec<String> = list.matching_nothing(key.names).map(|pattern| format!("`{pattern}`")).collect();
-    if !dead.is_empty() {
-        resolver.warn(entry, format!("{} matches no {}", dead.join(", "), key.what));
+    if dead.is_empty() {
+        return;
+    }
+    // What the form has put into the value is the cause, then.
+    let sentence = format!("{} matches no {}", dead.join(", "), key.what);
+    match values::oddity(entry, resolver.form()) {
+        Some(cause) => resolver.warn_with(entry, &format!("{}, so {sentence}", cause.text), &cause.remedy),
+        None => resolver.warn(entry, sentence),
     }
 }
 
@@ -197,6 +204,39 @@ mod tests {
         ] {
             let warnings = read(text).unwrap();
             assert!(warnings.contains(&format!("line 5: {sentence}")), "{text}: {warnings:?}");
+        }
+    }
+
+    #[test]
+    fn quotes_and_notes_are_told_once_with_what_they_do() {
+        let quotes = "the quotes are part of the value: remove them";
+        let note = "holds a `#` note, which is part of the value: notes stand on lines of their own";
+        for (text, told) in [
+            (
+                "topics = orders, pay # note",
+                "holds a `#` note, which is part of the value, so `pay # note` matches no legal name of a topic: notes stand \
+                 on lines of their own",
+            ),
+            (
+                "topics.exclude = 'orders'",
+                "the quotes are part of the value, so `'orders'` matches no legal name of a topic: remove them",
+            ),
+            ("groups = a # note", note),
+        ] {
+            let (key, _) = text.split_once(' ').unwrap();
+            assert_eq!(read(text), Ok(vec![format!("line 5: `{key}`: {told}")]));
+        }
+        for (text, reason, cause) in [
+            ("topics = 'orders'", "matches no legal name of a topic", quotes),
+            ("topics = orders # note", "matches no legal name of a topic", note),
+            ("replication.factor = 2 # note", "not a replication factor", note),
+            ("refresh.topics.enabled = \"false\"", "neither `true` nor `false`", quotes),
+        ] {
+            let errors = MirrorConfig::from_properties(format!("{BASE}{text}").as_bytes()).unwrap_err();
+            let error = errors.to_string();
+            assert!(error.starts_with(&format!("line 5: `{text}`: {reason}")), "{error}");
+            assert!(error.ends_with(&format!("; {cause}")) && error.lines().count() == 1, "{error}");
+            assert!(errors.warnings().is_empty(), "{:?}", errors.warnings());
         }
     }
 

@@ -46,6 +46,11 @@ impl Entry {
         }
     }
 
+    /// The text before config providers were asked.
+    pub(super) fn typed(&self) -> &str {
+        self.reference.as_ref().unwrap_or(&self.value)
+    }
+
     /// Where it was written.
     pub(super) fn origin(&self) -> Origin {
         Origin { key: self.key.clone(), line: self.line }
@@ -54,7 +59,7 @@ impl Entry {
     /// What may be shown of the value: a reference to a provider as typed, masked where it is a secret, whole.
     #[must_use]
     pub fn shown(&self) -> String {
-        secret::shown(&self.key, self.reference.as_ref().unwrap_or(&self.value))
+        secret::shown(&self.key, self.typed())
     }
 }
 

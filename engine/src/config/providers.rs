@@ -247,7 +247,7 @@ fn fault_of_left_in(entries: &[&Entry], form: Form) -> Option<Fault> {
 
 /// Whether a `${…}` without a provider stands in the text as typed: a value that a provider gave is taken as it is.
 fn is_left_in(entry: &Entry) -> bool {
-    let typed = entry.reference.as_ref().unwrap_or(&entry.value).as_str();
+    let typed = entry.typed();
     let inside = typed.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
     inside.into_iter().any(|(inside, _)| !inside.contains(':'))
 }

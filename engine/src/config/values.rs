@@ -84,8 +84,9 @@ pub(super) fn blanks_before_classes(settings: &Properties) -> impl Iterator<Item
     odd.map(|entry| Warning::of(entry, "the blank beside the class name is dropped"))
 }
 
-fn oddity(entry: &Entry, form: Form) -> Option<Warning> {
-    let value = entry.reference.as_ref().unwrap_or(&entry.value).as_str();
+/// The same of one entry.
+pub(super) fn oddity(entry: &Entry, form: Form) -> Option<Warning> {
+    let value = entry.typed();
     // Passwords and JAAS lines may hold anything.
     if super::is_secret_key(&entry.key) {
         return None;

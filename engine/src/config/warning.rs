@@ -60,7 +60,8 @@ impl Warning {
         format!("{}{}", origin.unwrap_or_default(), self.sentence(&and_all(&self.others)))
     }
 
-    fn sentence(&self, others: &str) -> String {
+    /// The sentence without its place; `others` tells the further keys.
+    pub(super) fn sentence(&self, others: &str) -> String {
         let colon = if self.remedy.is_empty() { "" } else { ": " };
         format!("{}{others}{colon}{}", self.text, self.remedy)
     }
