@@ -16,6 +16,7 @@ use super::properties::{Entry, Properties};
 use super::providers::Surroundings;
 use super::recognition::{is_connector, not_text};
 use super::secret::is_secret_key;
+use super::values::BACKSLASH;
 
 /// Stands in for every secret.
 const SECRET: &str = "hunter2";
@@ -37,9 +38,9 @@ pub fn configuration(input: &[u8]) {
     let Ok(typed) = typed else {
         return assert!(inspection.result().is_err(), "what cannot be read is a fault");
     };
-    // Which characters a text is written in is known before it is cut into entries.
+    // Which characters a text is written in, and which backslashes it loses, is known before it is cut into entries.
     let note = typed.utf8_note();
-    inspection.warnings.retain(|warning| Some(warning) != note.as_ref());
+    inspection.warnings.retain(|warning| Some(warning) != note.as_ref() && warning.remedy != BACKSLASH);
     if let Some(text) = form.write(typed.entries()) {
         let again = Inspection::of_file(text.as_bytes(), surroundings());
         assert_eq!(inspection, again, "the same entries were read otherwise");

@@ -7,6 +7,7 @@ use super::effect::Effective;
 use super::error::{ConfigErrors, Fault, Origin};
 use super::flow::{self, FlowConfig};
 use super::flows::{self, FlowNames};
+use super::form::Form;
 use super::notices::{self, Notices};
 use super::once::Once;
 use super::only_into::{LEFT_OUT, Targets};
@@ -89,6 +90,7 @@ impl Inspection {
         reading.faults.extend(values::check_process(&properties));
         reading.warnings.extend(properties.utf8_note());
         reading.odd.extend(values::odd(&properties));
+        reading.backslashes.extend(values::lost_backslashes(&properties, &clusters));
         let notices = notices::of_properties(&properties, &clusters, &flows);
         let nothing_runs = reading.inspection.options.is_empty();
         let inspection = reading.finish(notices, &spoilt, nothing_runs);
@@ -189,6 +191,17 @@ fn tell_causes(
     }
 }
 
+/// Backslashes that were lost, but for those of values whose faults speak of backslashes.
+fn without_told(backslashes: Vec<Warning>, faults: &[Fault]) -> impl Iterator<Item = Warning> {
+    let speaking = faults.iter().filter(|fault| fault.remedy.contains(Form::Properties.of_backslashes()));
+    let told: HashSet<_> = speaking.map(|fault| (fault.key.clone(), fault.line)).collect();
+    backslashes.into_iter().filter(move |warning| {
+        let origin = warning.origin.as_ref();
+        let place = (origin.map(|origin| origin.key.clone()), origin.map(|origin| origin.line));
+        !told.contains(&place)
+    })
+}
+
 /// An inspection under way.
 struct Reading<'c, 'p> {
     inspection: Inspection,
@@ -200,6 +213,7 @@ struct Reading<'c, 'p> {
     warnings: Once<Warning>,
     /// What the form has put into values: often the cause of what else is said of them.
     odd: Vec<Warning>,
+    backslashes: Vec<Warning>,
 }
 
 impl<'c, 'p> Reading<'c, 'p> {
@@ -212,6 +226,7 @@ impl<'c, 'p> Reading<'c, 'p> {
             of_left_out: Vec::new(),
             warnings: Once::default(),
             odd: Vec::new(),
+            backslashes: Vec::new(),
         }
     }
 
@@ -254,6 +269,7 @@ impl<'c, 'p> Reading<'c, 'p> {
         let of_left_out = of_left_out.filter(|fault| !spoilt.hides(fault) && !known.contains(fault));
         self.warnings.extend(of_left_out.map(|fault| Warning::of_harmless(fault, LEFT_OUT)));
         let mut warnings = self.warnings.into_items();
+        warnings.extend(without_told(self.backslashes, &faults));
         tell_causes(self.odd, &mut faults, &mut warnings, |fault| !spoilt.hides(fault));
         warnings.sort_by_key(|warning| warning.origin.as_ref().map(|origin| origin.line));
         let (not_needed, later) = (notices.not_needed, notices.later);

@@ -8,7 +8,7 @@
 //! # References
 //! `java.util.Properties#load(InputStream)`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::error::{Fault, Origin};
 use super::form::Form;
@@ -71,6 +71,8 @@ pub struct Properties {
     last: HashMap<String, usize>,
     /// The first entry with characters that Java would read otherwise.
     first_utf8: Option<usize>,
+    /// The entries out of whose values the reader took a backslash that was probably meant, with what stands behind the first.
+    backslashes: BTreeMap<usize, char>,
 }
 
 impl Properties {
@@ -88,6 +90,9 @@ impl Properties {
             }
             match split_entry(&logical.text) {
                 Ok((key, value)) => {
+                    if let Some(behind) = dropped_backslash(cut(&logical.text).1) {
+                        properties.backslashes.insert(properties.entries.len(), behind);
+                    }
                     properties.push(Entry { key, value: value.into(), reference: None, line: logical.line });
                 }
                 Err(BadEscape(found)) => faults.push(
@@ -120,6 +125,13 @@ impl Properties {
             entry,
             "holds characters outside ASCII, read as UTF-8; MM2 reads such bytes as ISO-8859-1",
         ))
+    }
+
+    /// The entries that count and lost a backslash to the reader, each with what stands behind the first one.
+    pub(super) fn lost_backslashes(&self) -> impl Iterator<Item = (&Entry, char)> {
+        let lost = self.backslashes.iter().map(|(&index, &behind)| (index, &self.entries[index], behind));
+        let counting = lost.filter(|(index, entry, _)| self.last[&entry.key] == *index);
+        counting.map(|(_, entry, behind)| (entry, behind))
     }
 
     /// The entry that counts for `key`: the last one written.
@@ -233,6 +245,12 @@ struct BadEscape(String);
 
 /// Cuts a logical line at its separator: blanks, then at most one `=` or `:`, then blanks.
 fn split_entry(line: &str) -> Result<(String, String), BadEscape> {
+    let (key, value) = cut(line);
+    Ok((unescape(key)?, unescape(value)?))
+}
+
+/// The two parts of a logical line, escapes still in them.
+fn cut(line: &str) -> (&str, &str) {
     let mut escaped = false;
     let key_end = line
         .find(|c: char| {
@@ -243,7 +261,20 @@ fn split_entry(line: &str) -> Result<(String, String), BadEscape> {
         .unwrap_or(line.len());
     let rest = line[key_end..].trim_start_matches(is_blank);
     let value = rest.strip_prefix(['=', ':']).unwrap_or(rest).trim_start_matches(is_blank);
-    Ok((unescape(&line[..key_end])?, unescape(value)?))
+    (&line[..key_end], value)
+}
+
+/// What stands behind the first backslash that the reader drops in silence and that was probably meant: not one before a
+/// separator, a note or a quote, which people escape by habit.
+fn dropped_backslash(value: &str) -> Option<char> {
+    let mut rest = value.chars();
+    while rest.any(|c| c == '\\') {
+        let behind = rest.next()?;
+        if !"utnrf\\=:#! \t\u{c}\"'".contains(behind) {
+            return Some(behind);
+        }
+    }
+    None
 }
 
 /// Resolves escapes. Works in UTF-16 units because two `\u` escapes may form one character.

@@ -2,9 +2,11 @@
 
 use super::error::Fault;
 use super::form::Form;
-use super::keys::{self, Kind, Meaning, Role, Scope, Use};
+use super::keys::{self, Kind, Meaning, Reading, Role, Scope, Use};
+use super::notices;
 use super::properties::{Entry, Properties};
 use super::resolve::{Resolver, not_boolean, parse_boolean, parse_integer};
+use super::secret::is_hidden;
 use super::settings::Side;
 use super::warning::Warning;
 
@@ -75,6 +77,36 @@ pub(super) fn odd(properties: &Properties) -> impl Iterator<Item = Warning> {
     properties.effective().filter_map(|entry| oddity(entry, properties.form()))
 }
 
+/// What to do where a backslash was lost.
+pub(super) const BACKSLASH: &str = "write `\\\\` for a backslash";
+
+/// Values out of which the reader took a backslash that was probably meant, of keys that somebody knows: under others a
+/// secret may stand, and nothing reads them. Not where [`odd`] tells of it.
+pub(super) fn lost_backslashes(properties: &Properties, clusters: &[String]) -> Vec<Warning> {
+    let is_known = |entry: &Entry| !matches!(notices::best(&entry.key, clusters).2, Reading::Unknown);
+    let is_told = |entry: &Entry| !super::is_secret_key(&entry.key) && odd_control(entry.typed()).is_some();
+    let lost = properties.lost_backslashes().filter(|(entry, _)| is_known(entry) && !is_told(entry));
+    lost.map(|(entry, behind)| {
+        let value = entry.typed();
+        let text = if is_hidden(&entry.key, value) {
+            "a backslash is dropped from the value, as by MM2".to_owned()
+        } else {
+            let escapes = [('\n', "\\n"), ('\t', "\\t")].into_iter().filter(|(c, _)| value.contains(*c));
+            let escapes: String =
+                escapes.map(|(_, name)| format!(", in which `{name}` is one character")).collect();
+            format!(
+                "the backslash before `{behind}` is dropped, as by MM2, so the value is `{value}`{escapes}"
+            )
+        };
+        Warning::of(entry, text).remedy(BACKSLASH)
+    })
+    .collect()
+}
+
+fn odd_control(value: &str) -> Option<char> {
+    value.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
 /// Connect drops blanks around a class name; a JSON text may hold some before it.
 pub(super) fn blanks_before_classes(settings: &Properties) -> impl Iterator<Item = Warning> {
     let is_class =
@@ -91,8 +123,7 @@ pub(super) fn oddity(entry: &Entry, form: Form) -> Option<Warning> {
     if super::is_secret_key(&entry.key) {
         return None;
     }
-    let is_odd = |c: &char| c.is_control() && !matches!(c, '\n' | '\t');
-    if let Some(control) = value.chars().find(is_odd) {
+    if let Some(control) = odd_control(value) {
         let text = format!("holds a control character (`{}`)", control.escape_default());
         return Some(Warning::of(entry, text).remedy(form.of_backslashes()));
     }
@@ -140,6 +171,58 @@ mod tests {
         for value in ["orders#1", "a\"b", "\"", ".*\\\\.x", "a\\tb", ""] {
             assert_eq!(oddities(value), [""; 0], "{value}");
         }
+    }
+
+    #[test]
+    fn a_backslash_that_is_lost_is_told_with_what_the_value_became() {
+        let clusters = ["a".to_owned(), "b".to_owned()];
+        let told = |line: &str| {
+            let properties = Properties::parse(line.as_bytes()).unwrap();
+            let warnings = lost_backslashes(&properties, &clusters);
+            warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        const FILES: &str = "config.providers.file.param.allowed.paths";
+        for (line, text) in [
+            (
+                r"topics=orders\.eu".to_owned(),
+                r"`topics`: the backslash before `.` is dropped, as by MM2, so the value is `orders.eu`",
+            ),
+            (
+                r"a->b.topics=\d+, x\-y".to_owned(),
+                "`a->b.topics`: the backslash before `d` is dropped, as by MM2, so the value is `d+, x-y`",
+            ),
+            (
+                format!(r"{FILES}=C:\kafka\new"),
+                r"`config.providers.file.param.allowed.paths`: the backslash before `k` is dropped, as by MM2, so the value is `C:kafka\new`, in which `\n` is one character",
+            ),
+            (
+                r"a.ssl.key.password=pass\word".to_owned(),
+                "`a.ssl.key.password`: a backslash is dropped from the value, as by MM2",
+            ),
+        ] {
+            assert_eq!(told(&line), [format!(r"line 1: {text}: write `\\` for a backslash")]);
+        }
+        for line in [
+            r"topics=orders\\.eu, a\\\\b",
+            r"a.bootstrap.servers=PLAINTEXT\://a\:1",
+            r"topics=a\=b\ c\#d\!e\u002ef\tg",
+            "topics=a,\\\n  b",
+            r#"a.sasl.jaas.config=x password=\"y\";"#,
+            r"topics=.*\.x, .*\replica",
+            r"a.ssl.key.pasword=pass\word",
+            "topics=\\.a\ntopics=a",
+            r"to\pics=a",
+        ] {
+            assert_eq!(told(line), [""; 0], "{line}");
+        }
+        const BASE: &str =
+            "clusters=a,b\na.bootstrap.servers=a:1\nb.bootstrap.servers=b:1\na->b.enabled=true\n";
+        let errors =
+            MirrorConfig::from_properties(format!(r"{BASE}topics=\p{{L}}+(").as_bytes()).unwrap_err();
+        assert!(errors.warnings().is_empty() && errors.to_string().contains("backslash is written twice"));
+        let errors =
+            MirrorConfig::from_properties(format!(r"{BASE}replication.factor=\x").as_bytes()).unwrap_err();
+        assert_eq!(errors.warnings().len(), 1);
     }
 
     #[test]
