@@ -9,6 +9,7 @@ use super::form::Form;
 use super::keys::{Level, Meaning, Reading, Use, read_at};
 use super::other_side::{AtWrongEnd, at_wrong_end};
 use super::properties::{Entry, Properties};
+use super::providers;
 use super::read_elsewhere::{in_a_body, in_a_file};
 use super::refused;
 use super::unknown::{self, Names};
@@ -39,6 +40,10 @@ pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows:
     let mut known: BTreeSet<String> =
         flows.iter().map(FlowNames::flow).chain(switches.map(str::to_owned)).collect();
     for entry in properties.effective() {
+        if let Some(warning) = providers::unread(properties, entry) {
+            notices.warnings.push(warning);
+            continue;
+        }
         let (level, name, reading) = best(&entry.key, clusters);
         let (prefix, _) = entry.key.split_at(entry.key.len() - name.len());
         let owner = prefix.strip_suffix('.').unwrap_or(prefix);
@@ -77,6 +82,10 @@ pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows:
 pub(super) fn of_connector(settings: &Properties) -> Notices {
     let mut notices = Notices { warnings: repeated(settings), ..Notices::default() };
     for entry in settings.effective() {
+        if let Some(warning) = providers::unread(settings, entry) {
+            notices.warnings.push(warning);
+            continue;
+        }
         let reading = read_at(Level::Flow, &entry.key);
         let where_else =
             |sentence: &str| in_a_body(sentence, &entry.key) + &though_refused(entry, &entry.key);

@@ -15,12 +15,14 @@
 //! `EnvVarConfigProvider` (KIP-297, KIP-421, KIP-887).
 
 mod lookup;
+mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 pub use self::lookup::Surroundings;
 use self::lookup::{Lookups, Provider, Trouble};
+pub(super) use self::settings::unread;
 use super::error::Fault;
 use super::form::Form;
 use super::pattern_advice;

@@ -70,6 +70,18 @@ pub(in crate::config) fn nearest(level: Level, name: &str) -> Option<String> {
     is_clear.then_some(best)
 }
 
+/// The one of `names` that is most like `name`, if one is like it, be it only in its end.
+pub(in crate::config) fn alike<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
+    let name = name.to_ascii_lowercase();
+    let likeness = |known: &str| {
+        let is_end = known.strip_suffix(&name).is_some_and(|start| start.ends_with('.'));
+        if is_end { 1.0 } else { likeness(&name, known) }
+    };
+    let alike = names.iter().map(|known| (likeness(known), *known));
+    let best = alike.filter(|(alike, _)| *alike >= ALIKE_MIN).max_by(|a, b| a.0.total_cmp(&b.0));
+    best.map(|(_, known)| known)
+}
+
 /// The prefixes under which the name could be read, best first; the name without its own; the names known there.
 fn places(level: Level, name: &str) -> (Vec<String>, &str, Vec<&'static str>) {
     let side =
