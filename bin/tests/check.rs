@@ -52,6 +52,7 @@ const ANSWERS: &[Answer] = &[
             "line 8: `topics.blacklist`: the quotes are part of the value",
             "line 9: `Replication.factor`: read by nobody, neither MM2 nor twinlog: is `replication.factor` meant?",
             "replication.factor = 2   (default)",
+            "refresh.topics.interval.seconds = 600   (default; taken as 30: new topics and partitions are seen within 30 s at most)",
         ],
     ),
     (

@@ -70,6 +70,10 @@ fn json_tells_all_parts_of_each_fact_and_cuts_nothing() {
     let options = report["flows"][0]["options"].as_array().expect("options");
     let topics = options.iter().find(|option| option["name"] == "topics").expect("topics");
     assert_eq!(topics["value"], long.as_str());
+    let interval = options.iter().find(|option| option["name"] == "refresh.topics.interval.seconds");
+    let interval = interval.expect("its default");
+    assert_eq!(interval["taken_as"], "30");
+    assert_eq!(interval["taken_as_reason"], "new topics and partitions are seen within 30 s at most");
     let unused = find(&report["not_needed"], "tasks.max");
     assert_eq!(
         (&unused["line"], &unused["value"], &unused["remedy"]),

@@ -56,7 +56,7 @@ pub use documentation::key_tables;
 pub use error::{ConfigErrors, Fault, Origin};
 pub use flow::{FlowConfig, OffsetsMode};
 pub use inspection::Inspection;
-pub use options::{ClientOptions, EffectiveOption, FlowOptions};
+pub use options::{ClientOptions, EffectiveOption, FlowOptions, TakenAs};
 pub use properties::{Entry, Properties};
 pub use providers::Surroundings;
 pub use recognition::is_connector;

@@ -47,9 +47,18 @@ pub struct EffectiveOption {
     /// Where it was written; none for a default.
     pub origin: Option<Origin>,
     /// What twinlog goes by instead, where that is not the value.
-    pub taken_as: Option<String>,
+    pub taken_as: Option<TakenAs>,
     /// Why it does nothing here, where it does nothing.
     pub without_effect: Option<&'static str>,
+}
+
+/// What twinlog goes by instead of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenAs {
+    /// The value that counts.
+    pub value: String,
+    /// Why, as the end of a sentence.
+    pub why: String,
 }
 
 /// What is shown of each entry, made once: a thousand flows may read one long value.
@@ -166,10 +175,13 @@ fn written<'p>(
     }
 }
 
-fn taken_as(name: &str, value: &str) -> Option<String> {
+fn taken_as(name: &str, value: &str) -> Option<TakenAs> {
     let is_interval = name == "refresh.topics.interval.seconds";
     let longer = value.parse::<u64>().is_ok_and(|seconds| seconds > REFRESH_TOPICS_SECONDS_MAX);
-    (is_interval && longer).then(|| REFRESH_TOPICS_SECONDS_MAX.to_string())
+    (is_interval && longer).then(|| TakenAs {
+        value: REFRESH_TOPICS_SECONDS_MAX.to_string(),
+        why: format!("new topics and partitions are seen within {REFRESH_TOPICS_SECONDS_MAX} s at most"),
+    })
 }
 
 #[cfg(test)]
@@ -208,8 +220,10 @@ mod tests {
     fn a_value_that_is_not_gone_by_is_told_with_what_is() {
         let taken_as =
             |more| find(&options(more).options, "refresh.topics.interval.seconds").taken_as.clone();
-        assert_eq!(taken_as("").as_deref(), Some("30"));
-        assert_eq!(taken_as("refresh.topics.interval.seconds = 31").as_deref(), Some("30"));
+        for more in ["", "refresh.topics.interval.seconds = 31"] {
+            let TakenAs { value, why } = taken_as(more).unwrap();
+            assert_eq!((&*value, &*why), ("30", "new topics and partitions are seen within 30 s at most"));
+        }
         assert_eq!(taken_as("refresh.topics.interval.seconds=30"), None);
         assert_eq!(taken_as("refresh.topics.interval.seconds=-1"), None);
     }

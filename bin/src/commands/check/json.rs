@@ -162,7 +162,8 @@ fn options(options: &[EffectiveOption]) -> Value {
             "name": name,
             "value": &**value,
             "origin": origin,
-            "taken_as": taken_as,
+            "taken_as": taken_as.as_ref().map(|taken| &taken.value),
+            "taken_as_reason": taken_as.as_ref().map(|taken| &taken.why),
             "without_effect": without_effect,
         })
     };

@@ -42,7 +42,8 @@ fn line(out: &mut dyn Write, option: &EffectiveOption) -> io::Result<()> {
         Some(Origin { key, line }) => format!("line {line}: {}", in_a_line(key)),
     };
     let note = without_effect.map(|note| format!("; no effect: {note}")).unwrap_or_default();
-    let instead = taken_as.as_ref().map(|value| format!("; taken as {value}")).unwrap_or_default();
+    let instead = taken_as.as_ref().map(|taken| format!("; taken as {}: {}", taken.value, taken.why));
+    let instead = instead.unwrap_or_default();
     // Blanks at an end would not be seen.
     let quote = if value.trim() != &**value || value.is_empty() { "\"" } else { "" };
     let (name, value) = (in_a_line(name), in_a_line(value));
