@@ -124,6 +124,23 @@ mod tests {
         assert!(text == wanted, "run this test with TWINLOG_WRITE_DOCUMENTATION=1");
     }
 
+    /// A default says what happens: of what is refused as not built, that is a value that passes.
+    #[test]
+    fn defaults_of_own_keys_are_what_this_version_does() {
+        for scope in [Scope::Connector, Scope::Process] {
+            for name in keys::names(scope).filter(|name| OWN.contains(name)) {
+                let Some(default) = keys::definition(scope, name).and_then(|known| known.default) else {
+                    continue;
+                };
+                assert_eq!(
+                    refused::turned_away(name, default.trim_matches(['[', ']'])),
+                    None,
+                    "{name} = {default}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn every_key_of_mm2_stands_in_the_table() {
         let text = key_tables();
