@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn of_several_flows_the_one_that_fared_worst_counts() {
-        let unreachable = Error::Unreachable { cluster: "a".into(), seconds: 1, why: String::new() };
+        let unreachable = Error::Unreachable { unreached: Vec::new() };
         let ended = [Error::Bug(String::new()), Error::State(String::new()), unreachable];
         let codes: Vec<ExitCode> = ended.iter().map(ExitCode::of).collect();
         assert_eq!(codes.iter().map(|code| code.number()).collect::<Vec<_>>(), [70, 64, 69]);

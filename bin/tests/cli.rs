@@ -88,6 +88,23 @@ fn an_empty_log_level_is_none_at_all() {
 }
 
 #[test]
+fn each_cluster_that_was_not_reached_is_named_with_its_flow() {
+    let file = file(GOOD);
+    let path = file.path().to_str().expect("names of temporary files are ASCII");
+    let output = twinlog(&["run", path, "--wait", "1", "--log-format", "json", "--log-level", "error"]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(69), "{errors}");
+    let lines: Vec<serde_json::Value> =
+        errors.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    assert_eq!(lines.len(), 2, "{errors}");
+    for (line, cluster) in lines.iter().zip(["west", "east"]) {
+        assert_eq!((&line["flow"], &line["cluster"]), (&"west->east".into(), &cluster.into()), "{line}");
+        let told = line["message"].as_str().expect("a sentence");
+        assert!(told.starts_with(&format!("cluster {cluster} was not reached within 1 s: ")), "{told}");
+    }
+}
+
+#[test]
 fn few_file_descriptors_are_told() {
     let file = file(GOOD);
     let script = format!(

@@ -45,7 +45,8 @@ impl EngineBuilder {
     /// with one it waits until every flow has reached both.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] when a limit was set and ran out for a flow.
+    /// [`Error::Unreachable`] when a limit was set and ran out, with the clusters of all flows; before that, what else a flow
+    /// ended with.
     pub async fn start(self) -> Result<Engine, Error> {
         let mut random = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let names = Arc::default();
@@ -54,15 +55,23 @@ impl EngineBuilder {
         };
         let (running, reaching): (Vec<_>, Vec<_>) = self.config.flows().iter().map(start).unzip();
         let engine = Engine { running };
+        let mut all_unreached = Vec::new();
         if self.wait.is_some() {
             for (running, reached) in engine.running.iter().zip(reaching) {
                 // Fails when the flow has ended instead.
                 if reached.await.is_err() {
-                    running.handle.ended().await?;
+                    match running.handle.ended().await {
+                        Err(Error::Unreachable { unreached }) => all_unreached.extend(unreached),
+                        ended => ended?,
+                    }
                 }
             }
         }
-        Ok(engine)
+        if all_unreached.is_empty() {
+            Ok(engine)
+        } else {
+            Err(Error::Unreachable { unreached: all_unreached })
+        }
     }
 }
 
@@ -194,7 +203,9 @@ mod tests {
     #[tokio::test]
     async fn with_a_limit_the_start_fails_and_ends_all_flows() {
         let builder = Engine::builder(nobody_there()).wait(Duration::from_millis(50));
-        assert!(matches!(builder.start().await, Err(Error::Unreachable { seconds: 0, .. })));
+        let Err(Error::Unreachable { unreached }) = builder.start().await else { panic!("nobody is there") };
+        let named: Vec<_> = unreached.iter().map(|it| (&*it.flow, &*it.cluster, it.seconds)).collect();
+        assert_eq!(named, [("a->b", "a", 0), ("a->b", "b", 0), ("a->c", "a", 0), ("a->c", "c", 0)]);
     }
 
     #[tokio::test]

@@ -2,6 +2,27 @@
 
 use crate::config::ConfigErrors;
 
+/// A cluster that a flow did not reach in time.
+///
+/// `Display` names the cluster, the time and the failure, not the flow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cluster {cluster} was not reached within {seconds} s: {why}")]
+pub struct Unreached {
+    /// The flow's name, such as `west->east`.
+    pub flow: String,
+    /// The cluster's name.
+    pub cluster: String,
+    /// The time given.
+    pub seconds: u64,
+    /// The last failure.
+    pub why: String,
+}
+
+fn sentences(unreached: &[Unreached]) -> String {
+    let sentences = unreached.iter().map(|unreached| format!("{}: {unreached}", unreached.flow));
+    sentences.collect::<Vec<_>>().join("; ")
+}
+
 /// Why an engine or a flow cannot start, or ends. A partition's troubles hold the partition and are no errors here.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -9,15 +30,11 @@ pub enum Error {
     /// The configuration cannot be run.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// A cluster was not reached within the time that the caller gave.
-    #[error("cluster {cluster} was not reached within {seconds} s: {why}")]
+    /// Clusters were not reached within the time that the caller gave.
+    #[error("{}", sentences(unreached))]
     Unreachable {
-        /// The cluster's alias.
-        cluster: String,
-        /// The time given.
-        seconds: u64,
-        /// The last failure.
-        why: String,
+        /// Each of them, for each flow that needs it; at least one.
+        unreached: Vec<Unreached>,
     },
     /// The clusters cannot be joined by this flow. Says why, and what to do.
     #[error("{0}")]

@@ -32,7 +32,7 @@ pub mod state;
 mod status;
 
 pub use engine::{Engine, EngineBuilder};
-pub use error::Error;
+pub use error::{Error, Unreached};
 pub use event::FlowEvent;
 pub use flow_handle::FlowHandle;
 pub use status::{FailedTopic, FlowStatus, HeldPartition};

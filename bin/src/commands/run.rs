@@ -94,6 +94,14 @@ fn announce(config: &MirrorConfig) {
     }
 }
 
+/// Says why the engine did not start: a line for each cluster that was not reached.
+fn tell(error: &Error) {
+    let Error::Unreachable { unreached } = error else { return error!("{error}") };
+    for unreached in unreached {
+        error!(flow = unreached.flow, cluster = unreached.cluster, "{unreached}");
+    }
+}
+
 async fn start(args: &RunArgs, config: MirrorConfig) -> Result<Engine, Error> {
     let mut builder = Engine::builder(config);
     if let Some(limit) = args.wait_limit() {
@@ -120,7 +128,7 @@ async fn run_flows(args: &RunArgs, config: MirrorConfig, lines: &MultiProgress) 
     let engine = match started {
         Ok(engine) => engine,
         Err(error) => {
-            error!("{error}");
+            tell(&error);
             return ExitCode::of(&error);
         }
     };

@@ -10,7 +10,7 @@ use twinlog_protocol::versions::Api;
 use super::LEADER_PAUSE;
 use crate::config::{ClusterConfig, FlowConfig};
 use crate::driver::fetcher::ANSWER_TO_FETCH_BYTES_MAX;
-use crate::error::Error;
+use crate::error::{Error, Unreached};
 use crate::io::cluster::{self, ClusterClient};
 use crate::io::lane::ClientIds;
 use crate::machine::cluster_names::{ClusterNames, FlowEnds, NamedCluster};
@@ -45,12 +45,20 @@ pub(super) async fn connect(
     let target = client(&config.target, target_ids, seed.rotate_left(32));
     status.send_modify(|status| status.not_reached = vec![Side::Source, Side::Target]);
     let reach = async |client: &ClusterClient, side| {
-        reach(client, wait).await?;
-        status.send_modify(|status| status.not_reached.retain(|not_reached| *not_reached != side));
-        Ok::<_, Error>(())
+        let unreached = reach(&config.name, client, wait).await;
+        if unreached.is_none() {
+            status.send_modify(|status| status.not_reached.retain(|not_reached| *not_reached != side));
+        }
+        unreached
     };
-    tokio::try_join!(reach(&source, Side::Source), reach(&target, Side::Target))?;
-    Ok(Connected { source, target })
+    // Both to their end, so that both are named.
+    let (at_source, at_target) = tokio::join!(reach(&source, Side::Source), reach(&target, Side::Target));
+    let unreached: Vec<Unreached> = at_source.into_iter().chain(at_target).collect();
+    if unreached.is_empty() {
+        Ok(Connected { source, target })
+    } else {
+        Err(Error::Unreachable { unreached })
+    }
 }
 
 /// A flow reads at one cluster and writes to the other, so that one id is for records.
@@ -67,19 +75,18 @@ fn client(config: &ClusterConfig, client_ids: ClientIds, seed: u64) -> ClusterCl
     ClusterClient::new(client, seed)
 }
 
-async fn reach(client: &ClusterClient, wait: Option<Duration>) -> Result<(), Error> {
+/// None once the cluster was reached.
+async fn reach(flow: &str, client: &ClusterClient, wait: Option<Duration>) -> Option<Unreached> {
     let Some(limit) = wait else {
         client.bootstrapped().await;
-        return Ok(());
+        return None;
     };
-    match timeout(limit, client.bootstrapped()).await {
-        Ok(_) => Ok(()),
-        Err(_) => Err(Error::Unreachable {
-            cluster: client.alias().to_owned(),
-            seconds: limit.as_secs(),
-            why: client.last_error().map_or_else(|| no_answer(client), |error| error.to_string()),
-        }),
-    }
+    timeout(limit, client.bootstrapped()).await.err().map(|_| Unreached {
+        flow: flow.to_owned(),
+        cluster: client.alias().to_owned(),
+        seconds: limit.as_secs(),
+        why: client.last_error().map_or_else(|| no_answer(client), |error| error.to_string()),
+    })
 }
 
 fn no_answer(client: &ClusterClient) -> String {
