@@ -23,6 +23,12 @@ const SENTENCE_CHARS_MAX: usize = 1000;
 const SECRET_PARTS: [&str; 9] =
     ["password", "passphrase", "secret", "jaas", "token", "credential", "private", "keystore.key", "api.key"];
 
+/// Longer than any word that is like one of them, in bytes.
+const MISSPELT_BYTES_MAX: usize = 20;
+
+/// Words that mean it in short.
+const SECRET_SHORT: [&str; 4] = ["pass", "passwd", "pwd", "pw"];
+
 /// Last parts of a key's name that mean "secret" by themselves (`ssl.keystore.key`, `basic.auth.user.info`).
 const SECRET_ENDS: [&str; 4] = [".key", "user.info", "certificate.chain", "truststore.certificates"];
 
@@ -96,7 +102,15 @@ pub fn is_secret_key(key: &str) -> bool {
     let name = own_name(key).to_ascii_lowercase();
     !is_naming(&name)
         && (SECRET_PARTS.iter().any(|part| name.contains(part))
-            || SECRET_ENDS.iter().any(|end| name.ends_with(end)))
+            || SECRET_ENDS.iter().any(|end| name.ends_with(end))
+            || !is_known(&name) && name.split(['.', '_', '-']).any(sounds_secret))
+}
+
+/// Whether a word is one of those that mean "secret", but for a slip of the pen.
+fn sounds_secret(word: &str) -> bool {
+    let is_like = |part: &str| strsim::normalized_damerau_levenshtein(word, part) >= keys::ALIKE_MIN;
+    SECRET_SHORT.contains(&word)
+        || word.len() <= MISSPELT_BYTES_MAX && SECRET_PARTS.iter().any(|part| is_like(part))
 }
 
 /// Whether a message may not show the value of `key`: either of them smells of a secret.
@@ -240,6 +254,27 @@ mod tests {
             "sasl.oauthbearer.assertion.private.key.passphrase",
         ] {
             assert_eq!(shown(key, "hunter2"), MASK, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_secret_is_one() {
+        for key in [
+            "a.ssl.key.pasword",
+            "ssl.keystore.passwrod",
+            "b.sasl.oauthbearer.client.secrt",
+            "a.sasl.jaas.confg",
+            "sasl.tokn",
+            "a.ssl.key.passphrsae",
+            "ssl.truststore.passwd",
+            "x_pwd",
+        ] {
+            assert_eq!(shown(key, "hunter2"), MASK, "{key}");
+        }
+        for key in
+            ["topics", "a.compression.tipe", "west.topcis", "buffer.memroy", "partition.asignor", "pat.h"]
+        {
+            assert_eq!(shown(key, "orders"), "orders", "{key}");
         }
     }
 

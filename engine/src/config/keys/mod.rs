@@ -18,7 +18,7 @@ use std::sync::LazyLock;
 pub(super) use self::allowed::allowed;
 pub(super) use self::levels::{Level, Reading, is_of_worker_at_top, is_read_at_top, read_at};
 pub(super) use self::meaning::{Meaning, Use, meaning};
-pub(super) use self::nearest::{alike, nearest};
+pub(super) use self::nearest::{ALIKE_MIN, alike, nearest};
 
 /// Who defines a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

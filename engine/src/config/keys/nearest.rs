@@ -3,7 +3,7 @@
 use super::{Level, Reading, Role, Scope, names, read_at};
 
 /// How alike two names must be, from 0 to 1.
-const ALIKE_MIN: f64 = 0.8;
+pub(in crate::config) const ALIKE_MIN: f64 = 0.8;
 
 /// Longer than any known name, in bytes.
 const NAME_BYTES_MAX: usize = 120;
