@@ -12,7 +12,9 @@ use super::properties::Entry;
 use super::resolve::{Resolver, Setting, parse_integer};
 use super::settings::Side;
 use super::start_position::{self, StartPosition};
-use crate::policy::{ReplicationFactor, ReplicationPolicy, Separators, TopicConfigFilter, TopicSelection};
+use crate::policy::{
+    NameFilter, ReplicationFactor, ReplicationPolicy, Separators, TopicConfigFilter, TopicSelection,
+};
 
 /// Seconds between two listings of the source's topics where nobody wrote it.
 const REFRESH_TOPICS_SECONDS: u64 = 600;
@@ -55,6 +57,8 @@ pub struct FlowConfig {
     /// Which topics are mirrored and what they are called: `topics`, `topics.exclude`, `replication.policy.*`,
     /// `heartbeats.replication.enabled`.
     pub selection: TopicSelection,
+    /// Whose positions are meant: `groups`, `groups.exclude`. They are not synced yet.
+    pub groups: NameFilter,
     /// Which configs a mirror gets: `config.properties.exclude`, `use.defaults.from`.
     pub topic_configs: TopicConfigFilter,
     /// Of mirrored topics: `replication.factor`.
@@ -82,7 +86,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     warn_about_enabled(resolver);
     let filter = patterns::topic_filter(resolver);
     let topic_configs = patterns::topic_configs(resolver);
-    patterns::check_groups(resolver);
+    let groups = patterns::group_filter(resolver);
     let heartbeats_replicated = resolver.boolean("heartbeats.replication.enabled", true).value;
     let replication_factor = replication_factor(resolver);
     let offset_storage_replication_factor = offset_storage_replication_factor(resolver);
@@ -103,6 +107,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
         selection,
         source,
         target,
+        groups: groups?,
         topic_configs: topic_configs?,
         replication_factor,
         offset_storage_replication_factor,

@@ -14,8 +14,8 @@ use super::properties::Entry;
 use super::resolve::{Resolver, has_empty_items, split_list};
 use super::values;
 use crate::policy::{
-    DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, Names, PatternError,
-    PatternList, TopicConfigFilter, TopicFilter,
+    DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_GROUPS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_GROUPS,
+    DEFAULT_INCLUDED_TOPICS, NameFilter, Names, PatternError, PatternList, TopicConfigFilter,
 };
 
 /// Lists that were compiled for one flow, for the next one that has the same: most flows of a file share theirs.
@@ -63,7 +63,7 @@ const GROUPS_EXCLUDE: ListKey =
 const TOPIC: &str = "legal name of a topic";
 const GROUP: &str = "name of a group";
 
-pub(super) fn topic_filter(resolver: &mut Resolver<'_>) -> Option<TopicFilter> {
+pub(super) fn topic_filter(resolver: &mut Resolver<'_>) -> Option<NameFilter> {
     let include = read(resolver, &TOPICS, DEFAULT_INCLUDED_TOPICS);
     let exclude = warned_of(resolver, &TOPICS_EXCLUDE, DEFAULT_EXCLUDED_TOPICS);
     let ((including, include), exclude) = (include?, exclude?);
@@ -79,14 +79,14 @@ pub(super) fn topic_filter(resolver: &mut Resolver<'_>) -> Option<TopicFilter> {
         Some(entry) => warn_of_dead_patterns(resolver, entry, &include, &TOPICS),
         None => {}
     }
-    Some(TopicFilter::from_lists(include, exclude))
+    Some(NameFilter::from_lists(include, exclude))
 }
 
-/// Groups are not synced yet, but what cannot be read is not to be found out later. No list is refused for matching no
-/// group: `groups = ^$` is one way to sync none.
-pub(super) fn check_groups(resolver: &mut Resolver<'_>) {
-    warned_of(resolver, &GROUPS, &[]);
-    warned_of(resolver, &GROUPS_EXCLUDE, &[]);
+/// No list is refused for matching no group: `groups = ^$` is one way to sync none.
+pub(super) fn group_filter(resolver: &mut Resolver<'_>) -> Option<NameFilter> {
+    let include = warned_of(resolver, &GROUPS, DEFAULT_INCLUDED_GROUPS);
+    let exclude = warned_of(resolver, &GROUPS_EXCLUDE, DEFAULT_EXCLUDED_GROUPS);
+    Some(NameFilter::from_lists(include?, exclude?))
 }
 
 pub(super) fn topic_configs(resolver: &mut Resolver<'_>) -> Option<TopicConfigFilter> {

@@ -455,3 +455,20 @@ fn a_file_with_faults_still_tells_what_reads_oddly() {
     let warnings: Vec<String> = errors.warnings().iter().map(ToString::to_string).collect();
     assert!(warnings.iter().any(|warning| warning.contains("west->east.topcis")), "{warnings:?}");
 }
+
+#[test]
+fn groups_are_matched_by_their_whole_names() {
+    use crate::policy::FilterVerdict::{Excluded, NotIncluded, Wanted};
+    for (written, name, verdict) in [
+        ("groups=group1", "group1", Wanted),
+        ("groups=group1", "group2", NotIncluded),
+        ("groups=group1", "group11", NotIncluded),
+        ("west->east.groups=group1, group2\ngroups=x", "group2", Wanted),
+        ("groups.exclude=group.*", "group2", Excluded),
+        ("groups.blacklist=group.*", "group2", Excluded),
+        ("", "console-consumer-7", Excluded),
+        ("", "orders", Wanted),
+    ] {
+        assert_eq!(flow(written).groups.verdict(name), Ok(verdict), "{written}: {name}");
+    }
+}

@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
     use crate::machine::metadata::{Partition, Topic};
-    use crate::policy::{ReplicationPolicy, TopicFilter};
+    use crate::policy::{NameFilter, ReplicationPolicy};
 
     fn cluster(topics: &[(&str, i32)]) -> ClusterMetadata {
         let partition =
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn selection() -> TopicSelection {
-        let filter = TopicFilter::new(&[".*"], &["secret.*"]).expect("legal patterns");
+        let filter = NameFilter::new(&[".*"], &["secret.*"]).expect("legal patterns");
         TopicSelection::new(filter, ReplicationPolicy::default_with("."), "west", "east", true)
     }
 

@@ -4,16 +4,19 @@
 
 mod config_filter;
 mod java_regex;
+mod name_filter;
 mod replication_factor;
 mod replication_policy;
-mod topic_filter;
 mod topic_selection;
 
 pub use config_filter::{
     ConfigSource, DEFAULT_EXCLUDED_CONFIGS, SourceConfigs, TopicConfigEntry, TopicConfigFilter,
 };
 pub use java_regex::{MatchError, Names, PatternError, PatternList};
+pub use name_filter::{
+    DEFAULT_EXCLUDED_GROUPS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_GROUPS, DEFAULT_INCLUDED_TOPICS,
+    FilterVerdict, NameFilter,
+};
 pub use replication_factor::{BROKER_DEFAULT, FactorDecision, FactorError, ReplicationFactor};
 pub use replication_policy::{HEARTBEATS_TOPIC, ReplicationPolicy, Separators};
-pub use topic_filter::{DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_TOPICS, FilterVerdict, TopicFilter};
 pub use topic_selection::{Selection, TopicSelection};

@@ -7,8 +7,8 @@
 //! `MirrorSourceConnector#shouldReplicateTopic`.
 
 use super::java_regex::MatchError;
+use super::name_filter::{FilterVerdict, NameFilter};
 use super::replication_policy::ReplicationPolicy;
-use super::topic_filter::{FilterVerdict, TopicFilter};
 
 /// What a flow does with a topic of its source, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Selection {
 /// The rules of one flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicSelection {
-    filter: TopicFilter,
+    filter: NameFilter,
     policy: ReplicationPolicy,
     source_alias: String,
     target_alias: String,
@@ -41,7 +41,7 @@ impl TopicSelection {
     /// The rules of the flow from `source_alias` to `target_alias`; `heartbeats_replicated` is
     /// `heartbeats.replication.enabled`.
     pub fn new(
-        filter: TopicFilter,
+        filter: NameFilter,
         policy: ReplicationPolicy,
         source_alias: &str,
         target_alias: &str,
@@ -91,7 +91,7 @@ impl TopicSelection {
     }
 
     /// The operator's lists.
-    pub fn filter(&self) -> &TopicFilter {
+    pub fn filter(&self) -> &NameFilter {
         &self.filter
     }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn flow(policy: ReplicationPolicy, include: &[&str], heartbeats: bool) -> TopicSelection {
-        let filter = TopicFilter::new(include, &[]).unwrap();
+        let filter = NameFilter::new(include, &[]).unwrap();
         TopicSelection::new(filter, policy, "source", "target", heartbeats)
     }
 

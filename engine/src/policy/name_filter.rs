@@ -1,4 +1,4 @@
-//! Which topics the operator wants: `topics` and `topics.exclude`.
+//! Which topics and groups the operator wants: `topics` and `topics.exclude`, `groups` and `groups.exclude`.
 
 use super::java_regex::{MatchError, Names, PatternError, PatternList};
 
@@ -8,28 +8,34 @@ pub const DEFAULT_INCLUDED_TOPICS: &[&str] = &[".*"];
 /// `topics.exclude` where nobody wrote it, of MM2 4.3.1.
 pub const DEFAULT_EXCLUDED_TOPICS: &[&str] = &["mm2.*\\.internal", ".*\\.replica", "__.*"];
 
-/// What the two lists say about a topic.
+/// `groups` where nobody wrote it.
+pub const DEFAULT_INCLUDED_GROUPS: &[&str] = &[".*"];
+
+/// `groups.exclude` where nobody wrote it, of MM2 4.3.1.
+pub const DEFAULT_EXCLUDED_GROUPS: &[&str] = &["console-consumer-.*", "connect-.*", "__.*"];
+
+/// What the two lists say about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterVerdict {
     /// Included and not excluded.
     Wanted,
-    /// No pattern of `topics` matches.
+    /// No pattern of the including list matches.
     NotIncluded,
-    /// A pattern of `topics.exclude` matches: it wins.
+    /// A pattern of the excluding list matches: it wins.
     Excluded,
 }
 
 /// The two compiled lists.
 ///
 /// # References
-/// `DefaultTopicFilter` of MM2.
+/// `DefaultTopicFilter` and `DefaultGroupFilter` of MM2.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopicFilter {
+pub struct NameFilter {
     include: PatternList,
     exclude: PatternList,
 }
 
-impl TopicFilter {
+impl NameFilter {
     /// Compiles both lists.
     ///
     /// # Errors
@@ -43,33 +49,33 @@ impl TopicFilter {
         Self { include, exclude }
     }
 
-    /// What the lists say about `topic`.
+    /// What the lists say about `name`.
     ///
     /// # Errors
-    /// When a pattern needs too many steps: the topic then counts as not wanted, and the error must be shown.
-    pub fn verdict(&self, topic: &str) -> Result<FilterVerdict, MatchError> {
-        if !self.include.matches(topic)? {
+    /// When a pattern needs too many steps: the name then counts as not wanted, and the error must be shown.
+    pub fn verdict(&self, name: &str) -> Result<FilterVerdict, MatchError> {
+        if !self.include.matches(name)? {
             return Ok(FilterVerdict::NotIncluded);
         }
-        if self.exclude.matches(topic)? { Ok(FilterVerdict::Excluded) } else { Ok(FilterVerdict::Wanted) }
+        if self.exclude.matches(name)? { Ok(FilterVerdict::Excluded) } else { Ok(FilterVerdict::Wanted) }
     }
 
-    /// Whether `topics` by itself asks for `topic`; not, where a pattern could not be tried to its end.
-    pub fn includes(&self, topic: &str) -> bool {
-        self.include.matches(topic).unwrap_or(false)
+    /// Whether the including list by itself asks for `name`; not, where a pattern could not be tried to its end.
+    pub fn includes(&self, name: &str) -> bool {
+        self.include.matches(name).unwrap_or(false)
     }
 
-    /// Patterns of `topics` as written.
+    /// Patterns of the including list as written.
     pub fn include(&self) -> &[String] {
         self.include.patterns()
     }
 
-    /// Patterns of `topics` that match none of the `names`, whatever it is.
+    /// Patterns of the including list that match none of the `names`, whatever it is.
     pub fn include_matching_nothing(&self, names: Names) -> impl Iterator<Item = &str> {
         self.include.matching_nothing(names)
     }
 
-    /// Patterns of `topics.exclude` as written.
+    /// Patterns of the excluding list as written.
     pub fn exclude(&self) -> &[String] {
         self.exclude.patterns()
     }
@@ -81,13 +87,13 @@ mod tests {
 
     #[test]
     fn exclude_wins_and_empty_lists_match_nothing() {
-        let filter = TopicFilter::new(&["orders.*", "pay"], &["orders-tmp"]).unwrap();
+        let filter = NameFilter::new(&["orders.*", "pay"], &["orders-tmp"]).unwrap();
         assert_eq!(filter.verdict("orders-1"), Ok(FilterVerdict::Wanted));
         assert_eq!(filter.verdict("orders-tmp"), Ok(FilterVerdict::Excluded));
         assert_eq!(filter.verdict("payments"), Ok(FilterVerdict::NotIncluded));
-        let none = TopicFilter::new::<&str>(&[], &[]).unwrap();
+        let none = NameFilter::new::<&str>(&[], &[]).unwrap();
         assert_eq!(none.verdict("orders"), Ok(FilterVerdict::NotIncluded));
-        let all = TopicFilter::new(&[".*"], &[]).unwrap();
+        let all = NameFilter::new(&[".*"], &[]).unwrap();
         assert_eq!(all.verdict("__x"), Ok(FilterVerdict::Wanted));
     }
 
@@ -99,7 +105,7 @@ mod tests {
             (&[".*"], &["topic1", "topic2"], &[]),
             (&[], &[], &["topic1", ""]),
         ] {
-            let filter = TopicFilter::new(include, &[]).unwrap();
+            let filter = NameFilter::new(include, &[]).unwrap();
             for name in wanted {
                 assert_eq!(filter.verdict(name), Ok(FilterVerdict::Wanted), "{include:?} {name}");
             }
@@ -111,11 +117,22 @@ mod tests {
 
     #[test]
     fn the_defaults_of_4_3_1_let_user_topics_that_end_in_internal_pass() {
-        let filter = TopicFilter::new(DEFAULT_INCLUDED_TOPICS, DEFAULT_EXCLUDED_TOPICS).unwrap();
+        let filter = NameFilter::new(DEFAULT_INCLUDED_TOPICS, DEFAULT_EXCLUDED_TOPICS).unwrap();
         for wanted in ["orders", "billing.internal", "billing-internal", "a.checkpoints.internal"] {
             assert_eq!(filter.verdict(wanted), Ok(FilterVerdict::Wanted), "{wanted}");
         }
         for excluded in ["mm2-offsets.a.internal", "x.replica", "__consumer_offsets"] {
+            assert_eq!(filter.verdict(excluded), Ok(FilterVerdict::Excluded), "{excluded}");
+        }
+    }
+
+    #[test]
+    fn the_default_groups_are_those_of_applications() {
+        let filter = NameFilter::new(DEFAULT_INCLUDED_GROUPS, DEFAULT_EXCLUDED_GROUPS).unwrap();
+        for wanted in ["billing", "Orders of the shop", "my-connect-group"] {
+            assert_eq!(filter.verdict(wanted), Ok(FilterVerdict::Wanted), "{wanted}");
+        }
+        for excluded in ["console-consumer-1", "connect-sink", "__amazon_msk"] {
             assert_eq!(filter.verdict(excluded), Ok(FilterVerdict::Excluded), "{excluded}");
         }
     }
