@@ -74,10 +74,10 @@ impl FlowFile {
         self.with("replication.policy.class", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy")
     }
 
-    /// Adds a line.
+    /// Adds a line; whoever reads the file gets `value`, its backslashes too.
     #[must_use]
     pub fn with(mut self, key: &str, value: &str) -> Self {
-        let _ = writeln!(self.text, "{key} = {value}");
+        let _ = writeln!(self.text, "{key} = {}", value.replace('\\', r"\\"));
         self
     }
 
