@@ -116,7 +116,8 @@ fn sounds_secret(word: &str) -> bool {
 /// Whether a message may not show the value of `key`: either of them smells of a secret.
 pub(super) fn is_hidden(key: &str, value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
-    let has_login = lower.split_once("://").is_some_and(|(_, rest)| rest.contains('@'));
+    // `https://user:password@host`, and the same without a scheme.
+    let has_login = lower.split_once('@').is_some_and(|(login, _)| login.contains(':'));
     let has_word = || SECRET_IN_VALUE.iter().any(|word| lower.contains(word));
     !value.is_empty() && (is_secret_key(key) || has_login || has_word() && !is_of_names(key, value))
 }
@@ -327,6 +328,7 @@ mod tests {
             ("class.password", "x"),
             ("ssl.truststore.location", "/x password=hunter2"),
             ("a.ssl.keystore.location", "https://user:hunter2@host/x"),
+            ("a.bootstrap.servers", "user:hunter2@host:1"),
             ("ssl.keystore.type", "-----BEGIN PRIVATE KEY-----"),
             ("topics", "orders sasl.jaas.config=PlainLoginModule"),
             ("a.bootstrap.servers", "Endpoint=sb://x/;SharedAccessKey=abc"),
