@@ -29,7 +29,10 @@ impl Named<'_> {
 
 /// A warning for each flow whose two sides have a broker in common, and for each pair of clusters of different flows that
 /// have. Of flows with `loops.allow` only the first: for them second names are told when the clusters are reached.
-pub(super) fn check(properties: &Properties, flows: &[FlowConfig]) -> Vec<Warning> {
+pub(super) fn check<'f>(
+    properties: &Properties,
+    flows: impl Iterator<Item = &'f FlowConfig>,
+) -> Vec<Warning> {
     let mut warnings = Vec::new();
     // Pairs of names that were told, the smaller one first.
     let mut told = BTreeSet::new();
@@ -38,7 +41,7 @@ pub(super) fn check(properties: &Properties, flows: &[FlowConfig]) -> Vec<Warnin
         told.insert((pair.0.to_owned(), pair.1.to_owned()))
     };
     let sides = |flow| Some((flow, named_sides(properties, flow)?));
-    let named: Vec<_> = flows.iter().filter_map(sides).collect();
+    let named: Vec<_> = flows.filter_map(sides).collect();
     for (flow, [source, target]) in &named {
         let shared = source.addresses.intersection(&target.addresses).next();
         if let Some(shared) = shared.filter(|_| is_new(source, target)) {

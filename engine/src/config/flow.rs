@@ -14,6 +14,7 @@ use super::settings::Side;
 use super::start_position::{self, StartPosition};
 use crate::policy::{
     NameFilter, ReplicationFactor, ReplicationPolicy, Separators, TopicConfigFilter, TopicSelection,
+    is_of_topic_names,
 };
 
 /// Seconds between two listings of the source's topics where nobody wrote it.
@@ -202,8 +203,7 @@ fn separators(resolver: &mut Resolver<'_>) -> Separators {
     let written = resolver.find("replication.policy.separator");
     // Not trimmed, as in MM2: a blank is part of it.
     let separator = written.map_or(".", |entry| entry.value.as_str());
-    let is_bad = |c: &char| !c.is_ascii_alphanumeric() && !"._-".contains(*c);
-    if let Some((entry, bad)) = written.zip(separator.chars().find(is_bad)) {
+    if let Some((entry, bad)) = written.zip(not_of_a_topic_name(separator)) {
         let what = if bad == ' ' { "a blank".to_owned() } else { format!("`{bad}`") };
         let reason = format!("{what} cannot be part of a topic's name");
         resolver.fault(Fault::of(entry, reason).remedy("use letters, digits, `.`, `_` or `-`"));
@@ -275,11 +275,8 @@ fn check_alias(resolver: &mut Resolver<'_>, alias: &str) {
 }
 
 /// The first character that no topic's name may hold.
-///
-/// # References
-/// `org.apache.kafka.common.internals.Topic`.
 fn not_of_a_topic_name(text: &str) -> Option<char> {
-    text.chars().find(|c| !c.is_ascii_alphanumeric() && !"._-".contains(*c))
+    text.chars().find(|letter| !is_of_topic_names(*letter))
 }
 
 fn bad_in_topic_name(entry: &Entry, bad: char) -> Fault {

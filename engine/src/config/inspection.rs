@@ -85,8 +85,8 @@ impl Inspection {
         let (loops, allowed_loops) = loops::check(&properties, &reading.inspection.flows, &others);
         reading.faults.extend(loops);
         reading.warnings.extend(allowed_loops);
-        let all = [reading.inspection.flows.as_slice(), &others].concat();
-        reading.warnings.extend(addresses::check(&properties, &all));
+        let all = reading.inspection.flows.iter().chain(&others);
+        reading.warnings.extend(addresses::check(&properties, all));
         reading.faults.extend(values::check_process(&properties));
         reading.warnings.extend(properties.utf8_note());
         reading.odd.extend(values::odd(&properties));
@@ -115,7 +115,7 @@ impl Inspection {
         let compiled = Compiled::default();
         reading.read_flow(Resolver::of_connector(&settings, &names, &compiled));
         reading.warnings.extend(values::blanks_before_classes(&settings));
-        reading.warnings.extend(addresses::check(&settings, &reading.inspection.flows));
+        reading.warnings.extend(addresses::check(&settings, reading.inspection.flows.iter()));
         reading.odd.extend(values::odd(&settings));
         reading.finish(notices::of_connector(&settings), &spoilt, false)
     }

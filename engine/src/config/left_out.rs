@@ -3,15 +3,13 @@
 //! Only where a list spells names: what a regular expression matches is not known before the source tells its topics.
 
 use super::error::Fault;
+use super::patterns;
 use super::properties::Entry;
 use super::resolve::Resolver;
-use crate::policy::{Names, Selection, TopicSelection};
+use crate::policy::{Names, Selection, TopicSelection, is_of_topic_names};
 
 /// Names of one list that are looked at; of a longer one nothing is said of the whole.
 const NAMES_MAX: usize = 1000;
-
-/// What a topic's name may hold.
-const LEGAL: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
 /// An item of `topics` that names what is not copied.
 struct LeftOut<'s> {
@@ -23,7 +21,7 @@ struct LeftOut<'s> {
 
 /// Warns of names that are not copied, and refuses a list that asks for nothing else.
 pub(super) fn check(resolver: &mut Resolver<'_>, selection: &TopicSelection, target: &str) {
-    let excluding = resolver.find("topics.exclude").or(resolver.find("topics.blacklist"));
+    let excluding = patterns::topics_exclude(resolver);
     let Some(entry) = resolver.find("topics") else {
         let exclude = selection.filter().exclude();
         if let Some(entry) = excluding.filter(|_| exclude.iter().any(|pattern| pattern == ".*")) {
@@ -86,7 +84,8 @@ fn fate<'s>(
         }
     };
     let is_left_out = |name: &str| !matches!(selection.select(name), Selection::Mirrored);
-    let is_all = LEGAL.chars().all(|any| spelt(pattern, any).is_none_or(|name| is_left_out(&name)));
+    let mut letters = ('\0'..='\x7f').filter(|letter| is_of_topic_names(*letter));
+    let is_all = letters.all(|any| spelt(pattern, any).is_none_or(|name| is_left_out(&name)));
     Ok(Some(LeftOut { pattern, why, is_all }))
 }
 
@@ -132,7 +131,7 @@ fn spelt(pattern: &str, any: char) -> Option<String> {
         name.push(match c {
             '.' => any,
             '\\' => chars.next().filter(|escaped| "._-".contains(*escaped))?,
-            c if LEGAL.contains(c) => c,
+            c if is_of_topic_names(c) => c,
             _ => return None,
         });
     }

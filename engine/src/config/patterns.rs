@@ -47,6 +47,13 @@ struct ListKey {
     what: &'static str,
 }
 
+impl ListKey {
+    /// Its old name, where that is written.
+    fn find_old<'p>(&self, resolver: &Resolver<'p>) -> Option<&'p Entry> {
+        resolver.find(self.old_key?)
+    }
+}
+
 const TOPICS: ListKey = ListKey { key: "topics", old_key: None, names: Names::OfTopics, what: TOPIC };
 const TOPICS_EXCLUDE: ListKey =
     ListKey { key: "topics.exclude", old_key: Some("topics.blacklist"), names: Names::OfTopics, what: TOPIC };
@@ -80,6 +87,11 @@ pub(super) fn topic_filter(resolver: &mut Resolver<'_>) -> Option<NameFilter> {
         None => {}
     }
     Some(NameFilter::from_lists(include, exclude))
+}
+
+/// What of the file counts as `topics.exclude`.
+pub(super) fn topics_exclude<'p>(resolver: &Resolver<'p>) -> Option<&'p Entry> {
+    resolver.find(TOPICS_EXCLUDE.key).or_else(|| TOPICS_EXCLUDE.find_old(resolver))
 }
 
 /// No list is refused for matching no group: `groups = ^$` is one way to sync none.
@@ -128,7 +140,7 @@ fn read<'p>(
     default: &[&str],
 ) -> Option<(Option<&'p Entry>, PatternList)> {
     let mut entry = resolver.find(key.key);
-    if let Some(old) = key.old_key.and_then(|old_key| resolver.find(old_key)) {
+    if let Some(old) = key.find_old(resolver) {
         let text = if entry.is_some() {
             format!("ignored because `{}` is written too", key.key)
         } else {

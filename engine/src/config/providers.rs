@@ -31,6 +31,9 @@ use super::resolve::split_list;
 use super::warning::Warning;
 use crate::policy::PatternList;
 
+/// Before the name that somebody gave to a config provider.
+pub(super) const PREFIX: &str = "config.providers.";
+
 /// Package of Kafka's own providers.
 const PACKAGE: &str = "org.apache.kafka.common.config.provider.";
 
@@ -163,7 +166,7 @@ fn resolve_value(
     form: Form,
 ) -> Result<Option<String>, Vec<Fault>> {
     // What defines the providers is read as it stands.
-    if entry.key == "config.providers" || entry.key.starts_with("config.providers.") {
+    if entry.key == "config.providers" || entry.key.starts_with(PREFIX) {
         return Ok(None);
     }
     let mut resolved = String::new();

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::ops::Deref;
 
-use super::keys;
+use super::{keys, providers};
 
 /// Shown in place of a secret.
 const MASK: &str = "********";
@@ -38,9 +38,6 @@ const NAMING_ENDS: [&str; 5] = ["class", "classes", "file", "location", "type"];
 /// What stands before a key's own name, inside a cluster or a flow.
 const PREFIXES: [&str; 7] =
     ["source.", "target.", "cluster.", "consumer.", "producer.", "admin.", "override."];
-
-/// Before the name that somebody gave to a config provider.
-const PROVIDER: &str = "config.providers.";
 
 /// Words that, in a value, give away that it holds a secret whatever its key (`password="…"` in a JAAS line that was
 /// written under a misspelt key).
@@ -125,7 +122,7 @@ pub(super) fn is_hidden(key: &str, value: &str) -> bool {
 /// A key without the name that somebody gave to a cluster, flow or config provider, which may be called `secrets`: as far
 /// as what is left is known to be a key.
 fn own_name(key: &str) -> &str {
-    if let Some((_, own)) = key.strip_prefix(PROVIDER).and_then(|named| named.split_once('.')) {
+    if let Some((_, own)) = key.strip_prefix(providers::PREFIX).and_then(|named| named.split_once('.')) {
         return own;
     }
     match key.split_once('.') {

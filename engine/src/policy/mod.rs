@@ -13,6 +13,7 @@ pub use config_filter::{
     ConfigSource, DEFAULT_EXCLUDED_CONFIGS, SourceConfigs, TopicConfigEntry, TopicConfigFilter,
 };
 pub use java_regex::{MatchError, Names, PatternError, PatternList};
+pub(crate) use name_filter::is_of_topic_names;
 pub use name_filter::{
     DEFAULT_EXCLUDED_GROUPS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_GROUPS, DEFAULT_INCLUDED_TOPICS,
     FilterVerdict, NameFilter,

@@ -14,6 +14,14 @@ pub const DEFAULT_INCLUDED_GROUPS: &[&str] = &[".*"];
 /// `groups.exclude` where nobody wrote it, of MM2 4.3.1.
 pub const DEFAULT_EXCLUDED_GROUPS: &[&str] = &["console-consumer-.*", "connect-.*", "__.*"];
 
+/// Whether a topic's name may hold this letter.
+///
+/// # References
+/// `org.apache.kafka.common.internals.Topic`.
+pub(crate) fn is_of_topic_names(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || "._-".contains(letter)
+}
+
 /// What the two lists say about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterVerdict {

@@ -5,6 +5,7 @@
 //! of clients; `Worker#producerConfigs` for overrides.
 
 use super::{Meaning, Role, Scope, Use, definition, is_client_base, meaning};
+use crate::config::providers;
 
 /// Where a key stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +110,7 @@ fn at_top(name: &str) -> Reading {
     if let Some(reading) = read(Scope::Process, name).or_else(|| read(Scope::Connector, name)) {
         return reading;
     }
-    if name.starts_with("config.providers.") || name == "bootstrap.servers" {
+    if name.starts_with(providers::PREFIX) || name == "bootstrap.servers" {
         return Reading::Read(meaning(Scope::Process, name));
     }
     if name.starts_with("listeners.https.") {

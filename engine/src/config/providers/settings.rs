@@ -1,12 +1,12 @@
 //! Settings of config providers that nobody reads: a misspelt name, a parameter of another provider, a provider that is not
 //! named.
 
-use super::{PACKAGE, Properties, split_list};
+use super::{PACKAGE, PREFIX, Properties, split_list};
 use crate::config::keys::alike;
 use crate::config::properties::Entry;
+use crate::config::unknown;
 use crate::config::warning::Warning;
 
-const PREFIX: &str = "config.providers.";
 const PATHS: &str = "param.allowed.paths";
 const PATTERN: &str = "param.allowlist.pattern";
 
@@ -32,7 +32,7 @@ pub(in crate::config) fn unread(properties: &Properties, entry: &Entry) -> Optio
     if parameters.contains(&name) {
         return None;
     }
-    let warning = Warning { value: None, ..Warning::of(entry, "read by nobody, neither MM2 nor twinlog") };
+    let warning = Warning { value: None, ..unknown::nobody(entry) };
     Some(match alike(name, parameters) {
         Some(meant) => warning.remedy(format!("is `{PREFIX}{provider}.{meant}` meant?")),
         None => {
