@@ -235,7 +235,7 @@ impl<'t> Lines<'t> {
     fn entry(&self, key: &str, value: &RawValue) -> Option<Entry> {
         let line = self.of_part(value.get());
         let value = as_text(value)?.into();
-        Some(Entry { key: key.to_owned(), value, reference: None, line })
+        Some(Entry { key: key.to_owned(), value, reference: None, line, is_rest: false })
     }
 }
 

@@ -54,7 +54,7 @@ impl Fault {
     /// A fault of a key whose reason quotes nothing of its value but a reference to a config provider.
     pub(crate) fn of_reference(entry: &super::properties::Entry, reason: impl Into<String>) -> Self {
         Self {
-            key: Some(entry.key.clone()),
+            key: Some(entry.shown_key().to_owned()),
             line: Some(entry.line),
             value: Some(entry.shown().into()),
             reason: reason.into(),
@@ -191,7 +191,13 @@ mod tests {
 
     #[test]
     fn a_fault_reads_as_one_sentence_and_hides_secrets() {
-        let entry = Entry { key: "b.sasl.jaas.config".into(), value: "pw".into(), reference: None, line: 7 };
+        let entry = Entry {
+            key: "b.sasl.jaas.config".into(),
+            value: "pw".into(),
+            reference: None,
+            line: 7,
+            is_rest: false,
+        };
         let fault = Fault::of(&entry, "SASL is not built yet").remedy("remove it");
         assert_eq!(
             fault.to_string(),
@@ -204,7 +210,8 @@ mod tests {
     fn a_line_is_one_line_and_the_message_is_whole() {
         let (key, value) =
             (format!("a\u{202e}{}", "k".repeat(200)), format!("b\n\u{200b}{}", "v".repeat(200)));
-        let entry = Entry { key: key.clone(), value: value.clone().into(), reference: None, line: 7 };
+        let entry =
+            Entry { key: key.clone(), value: value.clone().into(), reference: None, line: 7, is_rest: false };
         let fault = Fault::of(&entry, "no\rgood").remedy("mend it");
         let line = fault.to_string();
         assert!(

@@ -39,7 +39,8 @@ pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows:
     // Pairs that somebody switched on or off, or that were told.
     let mut known: BTreeSet<String> =
         flows.iter().map(FlowNames::flow).chain(switches.map(str::to_owned)).collect();
-    for entry in properties.effective() {
+    notices.warnings.extend(unknown::rests(properties));
+    for entry in properties.effective().filter(|entry| !entry.is_rest) {
         if let Some(warning) = providers::unread(properties, entry) {
             notices.warnings.push(warning);
             continue;

@@ -8,7 +8,9 @@
 //! # References
 //! `java.util.Properties#load(InputStream)`.
 
-use std::collections::{BTreeMap, HashMap};
+mod rest;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::error::{Fault, Origin};
 use super::form::Form;
@@ -28,18 +30,20 @@ pub struct Entry {
     pub reference: Option<Value>,
     /// Line of the file in which the key begins, from 1.
     pub line: usize,
+    /// Whether the key itself may be a part of a secret, as in a line of a private key: it must not be shown.
+    pub is_rest: bool,
 }
 
 impl std::fmt::Debug for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {} = {:?}", self.line, self.key, self.shown())
+        write!(f, "{}: {} = {:?}", self.line, self.shown_key(), self.shown())
     }
 }
 
 impl Entry {
     /// A sentence about the value that does not tell what must not be shown of it.
     pub(super) fn without_secrets(&self, sentence: &str) -> String {
-        if self.reference.is_some() || secret::is_hidden(&self.key, &self.value) {
+        if self.reference.is_some() || self.is_rest || secret::is_hidden(&self.key, &self.value) {
             secret::scrub(sentence, &self.value)
         } else {
             sentence.to_owned()
@@ -53,13 +57,19 @@ impl Entry {
 
     /// Where it was written.
     pub(super) fn origin(&self) -> Origin {
-        Origin { key: self.key.clone(), line: self.line }
+        Origin { key: self.shown_key().to_owned(), line: self.line }
+    }
+
+    /// The key as typed, masked where it may be a part of a secret.
+    #[must_use]
+    pub fn shown_key(&self) -> &str {
+        if self.is_rest { secret::MASK } else { &self.key }
     }
 
     /// What may be shown of the value: a reference to a provider as typed, masked where it is a secret, whole.
     #[must_use]
     pub fn shown(&self) -> String {
-        secret::shown(&self.key, self.typed())
+        if self.is_rest { secret::MASK.to_owned() } else { secret::shown(&self.key, self.typed()) }
     }
 }
 
@@ -73,6 +83,8 @@ pub struct Properties {
     first_utf8: Option<usize>,
     /// The entries out of whose values the reader took a backslash that was probably meant, with what stands behind the first.
     backslashes: BTreeMap<usize, char>,
+    /// The entries whose last line ends in a backslash and a blank: it was probably to go on.
+    broken_off: BTreeSet<usize>,
 }
 
 impl Properties {
@@ -93,7 +105,11 @@ impl Properties {
                     if let Some(behind) = dropped_backslash(cut(&logical.text).1) {
                         properties.backslashes.insert(properties.entries.len(), behind);
                     }
-                    properties.push(Entry { key, value: value.into(), reference: None, line: logical.line });
+                    if logical.is_broken_off {
+                        properties.broken_off.insert(properties.entries.len());
+                    }
+                    let (value, line) = (value.into(), logical.line);
+                    properties.push(Entry { key, value, reference: None, line, is_rest: false });
                 }
                 Err(BadEscape(found)) => faults.push(
                     Fault::new("`\\u` must be followed by four hexadecimal digits")
@@ -103,6 +119,7 @@ impl Properties {
                 ),
             }
         }
+        rest::mark(&mut properties.entries);
         if faults.is_empty() { Ok(properties) } else { Err(faults) }
     }
 
@@ -132,6 +149,12 @@ impl Properties {
         let lost = self.backslashes.iter().map(|(&index, &behind)| (index, &self.entries[index], behind));
         let counting = lost.filter(|(index, entry, _)| self.last[&entry.key] == *index);
         counting.map(|(_, entry, behind)| (entry, behind))
+    }
+
+    /// The entries that count and end in a backslash and a blank, which Java does not take for a line that goes on.
+    pub(super) fn broken_off(&self) -> impl Iterator<Item = &Entry> {
+        let entries = self.broken_off.iter().map(|&index| (index, &self.entries[index]));
+        entries.filter(|(index, entry)| self.last[&entry.key] == *index).map(|(_, entry)| entry)
     }
 
     /// The entry that counts for `key`: the last one written.
@@ -177,9 +200,12 @@ fn decode(bytes: &[u8]) -> (String, bool) {
 }
 
 /// A line with its continuations joined and comments gone; escapes still in it.
+#[derive(Default)]
 struct LogicalLine {
     text: String,
     line: usize,
+    /// Whether a blank behind its last backslash keeps it from going on.
+    is_broken_off: bool,
 }
 
 fn is_blank(c: char) -> bool {
@@ -190,7 +216,7 @@ fn is_blank(c: char) -> bool {
 /// does not begin a logical line, so a `#` after it still starts a comment: Java does the same.
 fn logical_lines(text: &str) -> Vec<LogicalLine> {
     let mut lines = Vec::new();
-    let mut current = LogicalLine { text: String::new(), line: 0 };
+    let mut current = LogicalLine::default();
     let mut is_lone = false;
     for (index, natural) in natural_lines(text).enumerate() {
         let natural = natural.trim_start_matches(is_blank);
@@ -207,7 +233,9 @@ fn logical_lines(text: &str) -> Vec<LogicalLine> {
         }
         is_lone = false;
         current.text.push_str(natural);
-        lines.push(std::mem::replace(&mut current, LogicalLine { text: String::new(), line: 0 }));
+        current.is_broken_off =
+            natural.ends_with(is_blank) && is_continued(natural.trim_end_matches(is_blank));
+        lines.push(std::mem::take(&mut current));
     }
     if !current.text.is_empty() || is_lone && ends_in_a_lone_continuation(text) {
         lines.push(current);

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use super::{keys, providers};
 
 /// Shown in place of a secret.
-const MASK: &str = "********";
+pub(super) const MASK: &str = "********";
 
 /// Shorter stretches of a secret may stand in a sentence by chance.
 const SCRUBBED_CHARS_MIN: usize = 4;
@@ -34,6 +34,9 @@ const SECRET_ENDS: [&str; 4] = [".key", "user.info", "certificate.chain", "trust
 
 /// Last parts of a key's name that say that it names something, and holds nothing: `ssl.truststore.location`.
 const NAMING_ENDS: [&str; 5] = ["class", "classes", "file", "location", "type"];
+
+/// Dots in names of clusters that are looked behind.
+const NAMES_PARTS_MAX: usize = 16;
 
 /// What stands before a key's own name, inside a cluster or a flow.
 const PREFIXES: [&str; 7] =
@@ -142,6 +145,12 @@ fn is_known(mut name: &str) -> bool {
             None => return false,
         }
     }
+}
+
+/// Whether a key is known below whatever names of clusters and flows stand before it.
+pub(super) fn is_known_below_names(key: &str) -> bool {
+    let below = key.match_indices('.').map(|(dot, _)| &key[dot + 1..]);
+    std::iter::once(key).chain(below.take(NAMES_PARTS_MAX)).any(is_known)
 }
 
 fn is_naming(name: &str) -> bool {

@@ -10,6 +10,9 @@ use super::warning::Warning;
 
 const NOBODY: &str = "read by nobody, neither MM2 nor twinlog";
 
+/// Keys by which other formats include a file.
+const INCLUDING: [&str; 4] = ["include", "!include", "import", "source"];
+
 /// Of a properties file: its clusters and the flows that are enabled.
 #[derive(Clone, Copy)]
 pub(super) struct Names<'a> {
@@ -20,6 +23,24 @@ pub(super) struct Names<'a> {
 /// Said of a key of which nothing more is known.
 pub(super) fn nobody(entry: &Entry) -> Warning {
     Warning::of(entry, NOBODY)
+}
+
+/// One warning for all lines behind a value that may be its rest, and that nobody may see.
+pub(super) fn rests(properties: &Properties) -> Vec<Warning> {
+    let entries: Vec<&Entry> = properties.effective().collect();
+    let mut warnings = Vec::new();
+    let mut owner = "a value above".to_owned();
+    for run in entries.chunk_by(|entry, next| entry.is_rest == next.is_rest) {
+        let [first, others @ ..] = run else { continue };
+        if first.is_rest {
+            let text = format!("read by nobody, and not shown: it may be the rest of {owner}");
+            let remedy = "a value goes on in the next line only behind a `\\` at the very end of its line";
+            warnings.push(Warning { value: None, ..Warning::of(first, text).others(others).remedy(remedy) });
+        } else if let Some(last) = run.last() {
+            owner = properties.form().place(&last.key, last.line);
+        }
+    }
+    warnings
 }
 
 /// What to tell of a key of a properties file. `name` is the key at its `level`.
@@ -35,6 +56,9 @@ pub(super) fn of_file(
             None => meant.remedy(),
         };
         return Warning::of(entry, meant.reason).remedy(remedy);
+    }
+    if INCLUDING.contains(&entry.key.as_str()) && looks_like_a_path(&entry.value) {
+        return nobody(entry).remedy("a properties file includes no other: write its lines into this one");
     }
     let of_names = if level == Level::Top { of_cluster_names(entry, names.clusters) } else { None };
     of_names.unwrap_or_else(|| match suggestion(&entry.key, level, name) {
@@ -103,6 +127,10 @@ fn refusal(meant: &str, why: &str) -> String {
     format!("remove it; `{meant}` may be meant, which this version refuses: {why}")
 }
 
+fn looks_like_a_path(value: &str) -> bool {
+    value.contains('/') || [".properties", ".conf", ".cfg"].iter().any(|end| value.trim_end().ends_with(end))
+}
+
 /// A key that would be read if the clusters that it names were those in `clusters`.
 fn of_cluster_names(entry: &Entry, clusters: &[String]) -> Option<Warning> {
     let key = entry.key.as_str();
@@ -120,6 +148,10 @@ fn of_cluster_names(entry: &Entry, clusters: &[String]) -> Option<Warning> {
             }
         });
     };
+    if is_cluster(source) && is_cluster(rest) {
+        let remedy = format!("write the whole key in each line, such as `{key}.topics = …`");
+        return Some(Warning::of(entry, "read by nobody: it is the name of a flow alone").remedy(remedy));
+    }
     if is_cluster(source) && rest.strip_prefix(source).is_some_and(|rest| rest.starts_with('.')) {
         let reason = "read by nobody: it names one cluster twice, and a flow goes from one to another";
         return Some(Warning::of(entry, reason).remedy(format!("write two of the clusters ({listed})")));

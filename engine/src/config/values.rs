@@ -72,9 +72,16 @@ fn judge_type(kind: Kind, entry: &Entry) -> Option<Fault> {
     Some(Fault::of(entry, reason).remedy("write the number alone, or remove the key"))
 }
 
-/// What the form has put into values: notes, quotes, control characters.
+/// What the form has put into values: notes, quotes, control characters, an end.
 pub(super) fn odd(properties: &Properties) -> impl Iterator<Item = Warning> {
-    properties.effective().filter_map(|entry| oddity(entry, properties.form()))
+    let odd = properties.effective().filter_map(|entry| oddity(entry, properties.form()));
+    odd.chain(properties.broken_off().map(|entry| {
+        Warning::of(
+            entry,
+            "a blank stands behind the last `\\`, so the value does not go on in the next line",
+        )
+        .remedy("remove the blank")
+    }))
 }
 
 /// What to do where a backslash was lost.
