@@ -122,7 +122,7 @@ mod tests {
             "a->b.source.consumer.auto.offset.reset=${RESET}",
             "tasks.max=${env:TWINLOG_NONE}",
             "b.offset.storage.replication.factor=${env:TWINLOG_NONE}",
-            "c->a.enabled=${env:TWINLOG_NONE}",
+            "c->a.enabled=${env:TWINLOG_NONE}\nc.bootstrap.servers=c:1",
             "memory.max=${env:TWINLOG_NONE}",
             "a.consumer.client.id=${env:TWINLOG_NONE}",
             "b.forwarding.admin.class=${env:TWINLOG_NONE}",

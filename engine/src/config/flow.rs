@@ -35,6 +35,9 @@ const OFFSET_STORAGE_REPLICATION_FACTOR: i16 = 3;
 /// Package of MM2's classes.
 const MIRROR_PACKAGE: &str = "org.apache.kafka.connect.mirror.";
 
+/// The policy that keeps names.
+const IDENTITY: &str = "IdentityReplicationPolicy";
+
 /// How offsets on the target relate to those of the source (`offsets.mode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OffsetsMode {
@@ -221,10 +224,9 @@ enum PolicyKind {
 fn policy_kind(resolver: &mut Resolver<'_>) -> Option<PolicyKind> {
     let key = "replication.policy.class";
     let Some(entry) = resolver.find(key) else { return Some(PolicyKind::Default) };
-    let class = entry.value.trim();
-    match class.strip_prefix(MIRROR_PACKAGE).unwrap_or(class) {
+    match class_name(entry) {
         "DefaultReplicationPolicy" => Some(PolicyKind::Default),
-        "IdentityReplicationPolicy" => Some(PolicyKind::Identity),
+        IDENTITY => Some(PolicyKind::Identity),
         _ => {
             let remedy =
                 format!("use `{MIRROR_PACKAGE}DefaultReplicationPolicy` or `…IdentityReplicationPolicy`");
@@ -232,6 +234,17 @@ fn policy_kind(resolver: &mut Resolver<'_>) -> Option<PolicyKind> {
             None
         }
     }
+}
+
+/// Whether the policy is the one that keeps names, for what is to be said of a flow that has other faults.
+pub(super) fn is_identity(resolver: &Resolver<'_>) -> bool {
+    resolver.find("replication.policy.class").is_some_and(|entry| class_name(entry) == IDENTITY)
+}
+
+/// The class without MM2's package.
+fn class_name(entry: &Entry) -> &str {
+    let class = entry.value.trim();
+    class.strip_prefix(MIRROR_PACKAGE).unwrap_or(class)
 }
 
 /// Under the identity policy every topic comes from the source alias, so equal aliases make all of them cycles: MM2

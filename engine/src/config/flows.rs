@@ -3,21 +3,25 @@
 //! MM2 starts a worker for each ordered pair of clusters as long as heartbeats are on; only those with `enabled`
 //! copy anything. We start what is enabled.
 
-use std::collections::BTreeSet;
-
 use super::arrows;
+use super::clusters::Clusters;
 use super::error::Fault;
 use super::only_into::Targets;
 use super::properties::{Entry, Properties};
-use super::resolve::{has_empty_items, not_boolean, parse_boolean, split_list};
+use super::resolve::{not_boolean, parse_boolean};
 use super::settings::Side;
+use super::switches::{common, enabling_entry, may_mean_on};
 use super::warning::Warning;
 
-/// Far above what one process can serve: a short file must not make it take all memory.
-const CLUSTERS_MAX: usize = 1000;
-
-/// Enabled flows, for the same reason; all pairs of 32 clusters.
+/// A short file must not make a process take all memory. All pairs of 32 clusters.
 const FLOWS_MAX: usize = 1000;
+
+/// Directions that are named of many.
+const PAIRS_TOLD_MAX: usize = 6;
+
+const NOT_BY_THIS: &str =
+    "switches on only flows that have heartbeats, as with MM2, and these are off; so no flow is enabled";
+const SOME_NOT_BY_THIS: &str = "switches on only flows that have heartbeats, as with MM2, so not all";
 
 /// An enabled flow by the names in `clusters`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,15 +72,6 @@ pub(super) fn pairs(clusters: &[String]) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The switch that counts for a pair: its own, else the one of all pairs.
-pub(super) fn enabling_entry<'p>(
-    properties: &'p Properties,
-    source: &str,
-    target: &str,
-) -> Option<&'p Entry> {
-    properties.find(&pair_key(source, target, "enabled")).or_else(|| properties.find("enabled"))
-}
-
 /// All clusters, the enabled flows between them, and what is wrong with the switches.
 #[derive(Debug, Default)]
 pub(super) struct Enabled {
@@ -95,61 +90,53 @@ pub(super) fn enabled(properties: &Properties, targets: &Targets<'_>) -> Enabled
             Fault::new("the file holds no settings").remedy("write at least `clusters = a, b` and a flow");
         return Enabled { faults: vec![fault], ..Enabled::default() };
     }
-    let mut enabled = Enabled::default();
-    let clusters = match clusters(properties, &mut enabled.warnings) {
-        Ok(clusters) => clusters,
-        Err(fault) => return Enabled { faults: vec![fault], ..enabled },
-    };
+    let Clusters { names: clusters, fault, warnings } = Clusters::read(properties);
+    let faults = Vec::from_iter(fault);
+    let mut enabled = Enabled { faults, warnings, ..Enabled::default() };
+    // Pairs for which the switch of all pairs does not count.
+    let mut unswitched = Vec::new();
     for (source, target) in pairs(&clusters) {
-        let Some(entry) = enabling_entry(properties, source, target) else { continue };
-        match parse_boolean(&entry.value) {
-            Some(true) if enabled.flows.len() == FLOWS_MAX => {
+        let Some(entry) = enabling_entry(properties, source, target) else {
+            unswitched.push(pair_key(source, target, "enabled"));
+            continue;
+        };
+        let value = parse_boolean(&entry.value);
+        if value.is_none() {
+            let is_run = targets.has(target);
+            let faults = if is_run { &mut enabled.faults } else { &mut enabled.of_left_out };
+            faults.push(not_boolean(entry));
+        }
+        if value.unwrap_or_else(|| may_mean_on(&entry.value)) {
+            if enabled.flows.len() == FLOWS_MAX {
                 let reason = format!("more than {FLOWS_MAX} flows are enabled, too many for one process");
                 enabled.faults.push(Fault::of(entry, reason).remedy("split the file"));
                 break;
             }
-            Some(true) => {
-                enabled.flows.push(FlowNames { source: source.to_owned(), target: target.to_owned() });
-            }
-            Some(false) => {}
-            None if targets.has(target) => enabled.faults.push(not_boolean(entry)),
-            None => enabled.of_left_out.push(not_boolean(entry)),
+            enabled.flows.push(FlowNames { source: source.to_owned(), target: target.to_owned() });
         }
     }
-    if enabled.flows.is_empty() && enabled.faults.is_empty() {
-        enabled.faults.push(none_enabled(properties, &clusters));
+    let common = common(properties).filter(|entry| parse_boolean(&entry.value) == Some(true));
+    match (common, unswitched.first()) {
+        (Some(entry), Some(first)) if enabled.flows.is_empty() && enabled.faults.is_empty() => {
+            enabled.faults.push(
+                Fault::of(entry, NOT_BY_THIS)
+                    .remedy(format!("write `{first} = true` for the direction that you want")),
+            );
+        }
+        (Some(entry), Some(_)) => {
+            let keys: Vec<String> =
+                unswitched.iter().take(PAIRS_TOLD_MAX).map(|key| format!("`{key}`")).collect();
+            let more = if unswitched.len() > PAIRS_TOLD_MAX { ", …" } else { "" };
+            let remedy = format!("write for the directions that you want: {}{more}", keys.join(", "));
+            enabled.warnings.push(Warning::of(entry, SOME_NOT_BY_THIS).remedy(remedy));
+        }
+        _ if enabled.flows.is_empty() && enabled.faults.is_empty() => {
+            enabled.faults.push(none_enabled(properties, &clusters));
+        }
+        _ => {}
     }
     enabled.clusters = clusters;
     enabled
-}
-
-fn clusters(properties: &Properties, warnings: &mut Vec<Warning>) -> Result<Vec<String>, Fault> {
-    let remedy = "write two or more names, such as `clusters = west, east`";
-    let Some(entry) = properties.find("clusters") else {
-        return Err(Fault::missing("clusters", "missing, so there is nothing to copy between").remedy(remedy));
-    };
-    let mut clusters: Vec<String> = split_list(&entry.value).map(str::to_owned).collect();
-    if has_empty_items(&entry.value) {
-        warnings.push(Warning::of(entry, "an empty name is left out; MM2 4.3 does not start with one"));
-    }
-    if clusters.len() > CLUSTERS_MAX {
-        let reason =
-            format!("names {} clusters, more than the {CLUSTERS_MAX} of one process", clusters.len());
-        return Err(Fault::of(entry, reason).remedy("split the file"));
-    }
-    // As in MM2 4.3.1.
-    let mut seen = BTreeSet::new();
-    clusters.retain(|name| {
-        let is_first = seen.insert(name.clone());
-        if !is_first {
-            warnings.push(Warning::of(entry, format!("names `{name}` more than once: that counts once")));
-        }
-        is_first
-    });
-    if clusters.len() < 2 {
-        return Err(Fault::of(entry, "a flow needs two clusters").remedy(remedy));
-    }
-    Ok(clusters)
 }
 
 /// Says that nothing would be copied, and points at a switch that was meant for it but names other clusters.
@@ -213,6 +200,45 @@ mod tests {
 enabled=true"
             ),
             Ok("a->b b->a".into())
+        );
+    }
+
+    /// As MM2 4.3.1's `clusterPairs` has it: without heartbeats it makes no worker that would read the bare switch.
+    #[test]
+    fn a_bare_enabled_counts_only_where_heartbeats_are_on() {
+        for (heartbeats, own, flows) in [
+            ("", "", "a->b b->a"),
+            ("", "true", "a->b b->a"),
+            ("", "false", "b->a"),
+            ("TRUE", "", "a->b b->a"),
+            ("true", "false", "b->a"),
+            ("false", "true", "a->b"),
+            ("\\ true", "true", "a->b"),
+        ] {
+            let line = |key: &str, value: &str| {
+                if value.is_empty() { String::new() } else { format!("{key}={value}\n") }
+            };
+            let text = format!(
+                "clusters=a,b\nenabled=true\n{}{}",
+                line("emit.heartbeats.enabled", heartbeats),
+                line("a->b.emit.heartbeats.enabled", own)
+            );
+            assert_eq!(enabled_in(&text), Ok(flows.into()), "{text}");
+        }
+        let faults = enabled_in("clusters=a,b\nenabled=true\nemit.heartbeats.enabled=false").unwrap_err();
+        assert_eq!(
+            faults,
+            [
+                "line 2: `enabled = true`: switches on only flows that have heartbeats, as with MM2, and these are off; so no \
+              flow is enabled; write `a->b.enabled = true` for the direction that you want"
+            ]
+        );
+        let text = "clusters=a,b\nenabled=true\nemit.heartbeats.enabled=false\na->b.enabled=true";
+        assert_eq!(enabled_in(text), Ok("a->b".into()));
+        let found = enabled(&Properties::parse(text.as_bytes()).unwrap(), &Targets::default());
+        assert_eq!(found.warnings.len(), 1);
+        assert!(
+            found.warnings[0].to_string().ends_with("write for the directions that you want: `b->a.enabled`")
         );
     }
 

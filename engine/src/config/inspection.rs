@@ -8,6 +8,7 @@ use super::error::{ConfigErrors, Fault, Origin};
 use super::flow::{self, FlowConfig};
 use super::flows::{self, FlowNames};
 use super::form::Form;
+use super::loops::Link;
 use super::notices::{self, Notices};
 use super::once::Once;
 use super::only_into::{LEFT_OUT, Targets};
@@ -81,8 +82,8 @@ impl Inspection {
             let reading = if targets.has(target) { &mut reading } else { &mut elsewhere };
             reading.faults.push(fault);
         }
-        let others = reading.leave_out(elsewhere);
-        let (loops, allowed_loops) = loops::check(&properties, &reading.inspection.flows, &others);
+        let (others, other_links) = reading.leave_out(elsewhere);
+        let (loops, allowed_loops) = loops::check(&properties, &reading.links, &other_links);
         reading.faults.extend(loops);
         reading.warnings.extend(allowed_loops);
         let all = reading.inspection.flows.iter().chain(&others);
@@ -122,6 +123,11 @@ impl Inspection {
 
     fn unusable(faults: Vec<Fault>) -> Self {
         Self { faults, ..Self::default() }
+    }
+
+    pub(super) fn with_fault(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
+        self
     }
 
     /// What is wrong, or nothing.
@@ -207,6 +213,7 @@ struct Reading<'c, 'p> {
     inspection: Inspection,
     effective: Effective<'c>,
     shown: Shown<'p>,
+    links: Vec<Link>,
     faults: Once<Fault>,
     /// Of flows that are not run.
     of_left_out: Vec<Fault>,
@@ -222,6 +229,7 @@ impl<'c, 'p> Reading<'c, 'p> {
             inspection: Inspection::default(),
             effective,
             shown: Shown::default(),
+            links: Vec::new(),
             faults: Once::default(),
             of_left_out: Vec::new(),
             warnings: Once::default(),
@@ -231,7 +239,9 @@ impl<'c, 'p> Reading<'c, 'p> {
     }
 
     fn read_flow(&mut self, mut resolver: Resolver<'p>) {
-        self.inspection.flows.extend(flow::read(&mut resolver));
+        let flow = flow::read(&mut resolver);
+        self.links.push(Link::of(&resolver, flow.as_ref()));
+        self.inspection.flows.extend(flow);
         refused::check(&mut resolver);
         values::check_types(&mut resolver);
         for words in refused::not_yet(&resolver) {
@@ -247,10 +257,10 @@ impl<'c, 'p> Reading<'c, 'p> {
     }
 
     /// Takes over what is said of flows that are not run, and gives these.
-    fn leave_out(&mut self, elsewhere: Self) -> Vec<FlowConfig> {
+    fn leave_out(&mut self, elsewhere: Self) -> (Vec<FlowConfig>, Vec<Link>) {
         self.of_left_out = elsewhere.faults.into_items();
         self.warnings.extend(elsewhere.warnings.into_items());
-        elsewhere.inspection.flows
+        (elsewhere.inspection.flows, elsewhere.links)
     }
 
     /// `nothing_runs`: then any key may have an effect once the rest is mended, as it may where a key that decides what runs

@@ -6,30 +6,47 @@
 //! when both are reached (`machine::cluster_names`).
 
 use super::error::Fault;
-use super::flow::FlowConfig;
-use super::flows::enabling_entry;
+use super::flow::{self, FlowConfig};
+use super::flows::FlowNames;
 use super::properties::{Entry, Properties};
+use super::resolve::{Resolver, parse_boolean};
+use super::switches::enabling_entry;
 use super::warning::Warning;
 
-/// A fault for each shortest ring under equal names that some of `flows` are in, with each other or with `others`, which are
+/// What of a flow makes rings. It is known even of flows that have faults.
+#[derive(Debug)]
+pub(super) struct Link {
+    names: FlowNames,
+    keeps_names: bool,
+    is_allowed: bool,
+}
+
+impl Link {
+    pub(super) fn of(resolver: &Resolver<'_>, flow: Option<&FlowConfig>) -> Self {
+        let keeps_names = flow.map(|flow| flow.selection.keeps_names());
+        let is_allowed = resolver.find("loops.allow").and_then(|entry| parse_boolean(&entry.value));
+        Self {
+            names: resolver.names().clone(),
+            keeps_names: keeps_names.unwrap_or_else(|| flow::is_identity(resolver)),
+            is_allowed: is_allowed == Some(true),
+        }
+    }
+}
+
+/// A fault for each shortest ring under equal names that some of `links` are in, with each other or with `others`, which are
 /// run elsewhere; a warning instead where all of its flows allow loops.
-pub(super) fn check(
-    properties: &Properties,
-    flows: &[FlowConfig],
-    others: &[FlowConfig],
-) -> (Vec<Fault>, Vec<Warning>) {
-    let keeps_names = |flow: &&FlowConfig| flow.selection.keeps_names();
-    let all: Vec<&FlowConfig> = flows.iter().chain(others).filter(keeps_names).collect();
-    let mut told: Vec<&str> = Vec::new();
+pub(super) fn check(properties: &Properties, links: &[Link], others: &[Link]) -> (Vec<Fault>, Vec<Warning>) {
+    let all: Vec<&Link> = links.iter().chain(others).filter(|link| link.keeps_names).collect();
+    let mut told: Vec<&FlowNames> = Vec::new();
     let (mut faults, mut warnings) = (Vec::new(), Vec::new());
-    for flow in flows.iter().filter(keeps_names) {
-        if told.contains(&flow.name.as_str()) {
+    for link in links.iter().filter(|link| link.keeps_names) {
+        if told.contains(&&link.names) {
             continue;
         }
-        if let Some(ring) = ring(flow, &all) {
-            told.extend(ring.iter().map(|flow| flow.name.as_str()));
+        if let Some(ring) = ring(link, &all) {
+            told.extend(ring.iter().map(|link| &link.names));
             let Some(entry) = last_entry(properties, &ring) else { continue };
-            if ring.len() > 2 && ring.iter().all(|flow| flow.loops_allowed) {
+            if ring.len() > 2 && ring.iter().all(|link| link.is_allowed) {
                 warnings.push(warning(entry, &ring));
             } else {
                 faults.push(refusal(entry, &ring));
@@ -40,16 +57,16 @@ pub(super) fn check(
 }
 
 /// The shortest way from the flow's target back to its source, the flow first.
-fn ring<'f>(first: &'f FlowConfig, flows: &[&'f FlowConfig]) -> Option<Vec<&'f FlowConfig>> {
-    // Each flow that the search reached, with the place of the one before it.
+fn ring<'f>(first: &'f Link, links: &[&'f Link]) -> Option<Vec<&'f Link>> {
+    // Each link that the search reached, with the place of the one before it.
     let mut reached = vec![(first, 0)];
     let mut at = 0;
-    while let Some(&(flow, _)) = reached.get(at) {
-        if flow.target.name == first.source.name {
+    while let Some(&(link, _)) = reached.get(at) {
+        if link.names.target == first.names.source {
             return Some(way_to(at, &reached));
         }
-        for next in flows.iter().filter(|next| next.source.name == flow.target.name) {
-            if !reached.iter().any(|(known, _)| known.target.name == next.target.name) {
+        for next in links.iter().filter(|next| next.names.source == link.names.target) {
+            if !reached.iter().any(|(known, _)| known.names.target == next.names.target) {
                 reached.push((next, at));
             }
         }
@@ -58,7 +75,7 @@ fn ring<'f>(first: &'f FlowConfig, flows: &[&'f FlowConfig]) -> Option<Vec<&'f F
     None
 }
 
-fn way_to<'f>(mut at: usize, reached: &[(&'f FlowConfig, usize)]) -> Vec<&'f FlowConfig> {
+fn way_to<'f>(mut at: usize, reached: &[(&'f Link, usize)]) -> Vec<&'f Link> {
     let mut way = vec![reached[at].0];
     while at > 0 {
         at = reached[at].1;
@@ -69,18 +86,18 @@ fn way_to<'f>(mut at: usize, reached: &[(&'f FlowConfig, usize)]) -> Vec<&'f Flo
 }
 
 /// Where the last flow of the ring is enabled.
-fn last_entry<'p>(properties: &'p Properties, ring: &[&FlowConfig]) -> Option<&'p Entry> {
+fn last_entry<'p>(properties: &'p Properties, ring: &[&Link]) -> Option<&'p Entry> {
     let entries =
-        ring.iter().filter_map(|flow| enabling_entry(properties, &flow.source.name, &flow.target.name));
+        ring.iter().filter_map(|link| enabling_entry(properties, &link.names.source, &link.names.target));
     entries.max_by_key(|entry| entry.line)
 }
 
-fn names(ring: &[&FlowConfig]) -> String {
-    let names: Vec<String> = ring.iter().map(|flow| format!("`{}`", flow.name)).collect();
+fn names(ring: &[&Link]) -> String {
+    let names: Vec<String> = ring.iter().map(|link| format!("`{}`", link.names.flow())).collect();
     names.join(" and ")
 }
 
-fn refusal(entry: &Entry, ring: &[&FlowConfig]) -> Fault {
+fn refusal(entry: &Entry, ring: &[&Link]) -> Fault {
     let reason = format!(
         "{} keep the names of topics, so a topic that all of them mirror would be copied round and round without end \
          (their lists of topics are not compared)",
@@ -93,7 +110,7 @@ fn refusal(entry: &Entry, ring: &[&FlowConfig]) -> Fault {
     Fault::of(entry, reason).remedy(remedy)
 }
 
-fn warning(entry: &Entry, ring: &[&FlowConfig]) -> Warning {
+fn warning(entry: &Entry, ring: &[&Link]) -> Warning {
     let text = format!(
         "{} keep the names of topics: a topic that all of them mirror goes round and round without end; `loops.allow` \
          lets them",
@@ -129,6 +146,18 @@ mod tests {
         assert!(found[0].starts_with("line 6: `b->a.enabled = true`: `a->b` and `b->a` keep the names"));
         let blanked = "replication.policy.separator=\nsource.cluster.alias=\ntarget.cluster.alias=x\n";
         assert_eq!(faults(&["a", "b"], &["a->b", "b->a"], blanked).len(), 1);
+    }
+
+    #[test]
+    fn a_ring_is_told_beside_what_else_is_wrong_with_its_flows() {
+        for other in ["a->b.topics=(\n", "a->b.topics=${TOPICS}\n", "a->b.replication.factor=x\n"] {
+            let found = faults(&["a", "b"], &["a->b", "b->a"], &format!("{IDENTITY}{other}"));
+            assert_eq!(found.len(), 2, "{found:?}");
+            assert!(found.iter().any(|fault| fault.contains("keep the names of topics")), "{found:?}");
+        }
+        let odd = format!("{IDENTITY}b->a.enabled=yes\n");
+        let found = faults(&["a", "b"], &["a->b"], &odd);
+        assert_eq!(found.len(), 2, "{found:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::error::{ConfigErrors, Fault};
 use super::flows::FlowNames;
 use super::inspection::Inspection;
 use super::providers::Surroundings;
+use super::recognition::is_connector;
 
 /// As the option is named, here and in MM2.
 const OPTION: &str = "--clusters";
@@ -22,11 +23,23 @@ impl MirrorConfig {
     /// # Errors
     /// All other faults at once; names that `clusters` does not list, each one; targets that no enabled flow has.
     pub fn from_properties_into(bytes: &[u8], targets: &[impl AsRef<str>]) -> Result<Self, ConfigErrors> {
-        let names = targets.iter().map(|name| name.as_ref().trim()).filter(|name| !name.is_empty());
-        let targets = Targets(Some(names.collect()));
-        let inspection = Inspection::of_flows_into(&targets, bytes, Surroundings::process());
+        let inspection = Inspection::of_flows_into(&Targets::of(targets), bytes, Surroundings::process());
         inspection.result()?;
         Ok(Self { inspection })
+    }
+}
+
+impl Inspection {
+    /// Reads a file as [`Inspection::of_file`] does, for the flows whose target is among `targets`. A connector's JSON has
+    /// one flow, so that naming its target is a fault.
+    #[must_use]
+    pub fn of_file_into(bytes: &[u8], targets: &[impl AsRef<str>], surroundings: Surroundings<'_>) -> Self {
+        if !is_connector(bytes) {
+            return Self::of_flows_into(&Targets::of(targets), bytes, surroundings);
+        }
+        let fault =
+            Fault::missing(OPTION, "a connector's JSON holds one flow, so there is none to leave out");
+        Self::of_connector(bytes, surroundings).with_fault(fault.remedy("leave the option out"))
     }
 }
 
@@ -34,7 +47,12 @@ impl MirrorConfig {
 #[derive(Debug, Default)]
 pub(super) struct Targets<'t>(Option<Vec<&'t str>>);
 
-impl Targets<'_> {
+impl<'t> Targets<'t> {
+    fn of(names: &'t [impl AsRef<str>]) -> Self {
+        let names = names.iter().map(|name| name.as_ref().trim());
+        Self(Some(names.filter(|name| !name.is_empty()).collect()))
+    }
+
     /// Whether flows into this cluster are run.
     pub(super) fn has(&self, target: &str) -> bool {
         self.0.as_ref().is_none_or(|targets| targets.contains(&target))
@@ -151,8 +169,8 @@ mod tests {
             "a.consumer.isolation.level = read_committed",
             "c.security.protocol = SSL",
             "a->b.replication.factor = x",
-            "d->b.enabled = yes",
-            "enabled = yes",
+            "d->b.enabled = yes\nd.bootstrap.servers = d:1",
+            "enabled = yes\nd.bootstrap.servers = d:1",
             "a->b.emit.heartbeats.enabled = true",
             "memory.max = 1",
             "x = \\u12",
@@ -162,6 +180,17 @@ mod tests {
             let told = into_b(line).unwrap_err();
             assert_eq!(told.lines().count(), 1, "{line}: {told}");
         }
+    }
+
+    #[test]
+    fn a_body_has_no_flows_to_leave_out() {
+        let body = "{\"connector.class\": \"MirrorSourceConnector\", \"source.cluster.alias\": \"a\",\n\
+                    \"source.cluster.bootstrap.servers\": \"h:1\", \"target.cluster.bootstrap.servers\": \"i:1\"}";
+        let told = |targets: &[&str]| {
+            let inspection = Inspection::of_file_into(body.as_bytes(), targets, Surroundings::process());
+            inspection.result().map_err(|errors| errors.to_string())
+        };
+        assert!(told(&["b"]).unwrap_err().starts_with("`--clusters`: a connector's JSON holds one flow"));
     }
 
     #[test]

@@ -5,6 +5,9 @@ use super::form::Form;
 
 /// For a list of patterns: it is cut at every comma.
 pub(super) fn of_list(value: &str, form: Form) -> String {
+    if value.starts_with(['*', '+', '?']) {
+        return "write `.*` for any characters: lists hold names and regular expressions".to_owned();
+    }
     match value.contains('{') && value.contains(',') && !lost_backslash(value) {
         true => format!(
             "a list is cut at every comma, also inside `{{…}}`: write the pattern without one, and `\\\\{{` for the character \
@@ -43,6 +46,10 @@ mod tests {
             assert!(of_one("a{", form).starts_with(r"write `\\{` for the character `{`: in "), "{form:?}");
             assert!(of_one("p{L}+", form).starts_with(r"write `\\p{…}` for a class such as `\p{L}`: in "));
             assert!(of_list("[0-9]{1,6}", form).contains("cut at every comma"));
+            assert!(
+                of_list("*", form).starts_with("write `.*`")
+                    && of_list("*.x", form).starts_with("write `.*`")
+            );
             assert!(of_list("(", form).contains("a backslash is written twice; lists are cut at commas"));
         }
         assert!(of_one("(", Form::Connector).contains("in JSON"));

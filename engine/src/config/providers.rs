@@ -14,12 +14,14 @@
 //! `AbstractConfig#resolveConfigVariables`, `ConfigTransformer`, `FileConfigProvider`, `DirectoryConfigProvider`,
 //! `EnvVarConfigProvider` (KIP-297, KIP-421, KIP-887).
 
+mod left_in;
 mod lookup;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use self::left_in::is_left_in;
 pub use self::lookup::Surroundings;
 use self::lookup::{Lookups, Provider, Trouble};
 pub(super) use self::settings::unread;
@@ -237,24 +239,17 @@ fn next_reference(text: &str) -> Option<(&str, Reference<'_>, &str)> {
     }
 }
 
-/// One fault for all `${NAME}` that nobody filled in: shell variables of a template, most of the time.
+/// One fault for all placeholders that nobody filled in.
 fn fault_of_left_in(entries: &[&Entry], form: Form) -> Option<Fault> {
     let (first, more) = entries.split_first()?;
     let reason = match more {
         [] => "a placeholder was left in".to_owned(),
         _ => {
-            let keys = form.listed(entries.iter().map(|entry| (entry.key.as_str(), entry.line)));
+            let keys = form.listed(entries.iter().map(|entry| (entry.shown_key(), entry.line)));
             format!("placeholders were left in: {keys}")
         }
     };
     Some(Fault::of(first, reason).remedy("fill in the values"))
-}
-
-/// Whether a `${…}` without a provider stands in the text as typed: a value that a provider gave is taken as it is.
-fn is_left_in(entry: &Entry) -> bool {
-    let typed = entry.typed();
-    let inside = typed.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
-    inside.into_iter().any(|(inside, _)| !inside.contains(':'))
 }
 
 #[cfg(test)]
