@@ -52,9 +52,8 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct CheckArgs {
-    /// Properties file as MirrorMaker 2 reads it, or a connector's JSON as it is posted to Connect
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) flows: FlowArgs,
 
     /// How the report looks
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
@@ -70,23 +69,30 @@ pub(crate) enum OutputFormat {
     Json,
 }
 
+/// Which file, and which of its flows.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_CODES)]
-pub(crate) struct RunArgs {
-    /// Properties file as MirrorMaker 2 reads it (mm2.properties)
+pub(crate) struct FlowArgs {
+    /// Properties file as MirrorMaker 2 reads it (mm2.properties); `check` takes a connector's JSON too
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Run only the flows into these clusters
+    /// Only the flows into these clusters
     ///
     /// Names as in `clusters`, several with commas or blanks between: one file for all places, one twinlog near each
-    /// target. What is wrong only with flows that are left out is logged and keeps nothing from running.
+    /// target. What is wrong only with flows that are left out is told and keeps nothing from running.
     #[arg(long, value_name = "CLUSTER", value_delimiter = ',')]
     pub(crate) clusters: Vec<String>,
 
     /// Further clusters, as MM2 takes them: with blanks between.
     #[arg(hide = true)]
     more: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) flows: FlowArgs,
 
     /// End once everything that was there at the start is copied
     ///
@@ -114,16 +120,20 @@ pub(crate) struct RunArgs {
 pub(crate) fn parse(words: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Args, Error> {
     let matches = Args::command().try_get_matches_from(words)?;
     let mut args = Args::from_arg_matches(&matches)?;
-    if let (Command::Run(run), Some((_, matches))) = (&mut args.command, matches.subcommand()) {
-        run.take_clusters(matches)?;
+    let flows = match &mut args.command {
+        Command::Run(run) => &mut run.flows,
+        Command::Check(check) => &mut check.flows,
+    };
+    if let Some((command, matches)) = matches.subcommand() {
+        flows.take_clusters(command, matches)?;
     }
     Ok(args)
 }
 
-impl RunArgs {
+impl FlowArgs {
     /// Tells the file from the clusters after `--clusters`, which blanks may stand between: it is the word before them,
     /// else the last one.
-    fn take_clusters(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+    fn take_clusters(&mut self, command: &str, matches: &ArgMatches) -> Result<(), Error> {
         let Some(last) = self.more.pop() else { return Ok(()) };
         let place = |id| matches.index_of(id).filter(|_| matches.contains_id(id));
         let Some(first_cluster) = place("clusters") else {
@@ -131,10 +141,10 @@ impl RunArgs {
             let text = format!(
                 "unexpected `{more}`: one FILE is read, and names of clusters stand after --clusters"
             );
-            let mut command = Args::command();
-            command.build();
-            let run = command.find_subcommand_mut("run").expect("the subcommand that was read");
-            return Err(run.error(ErrorKind::UnknownArgument, text));
+            let mut all = Args::command();
+            all.build();
+            let command = all.find_subcommand_mut(command).expect("the subcommand that was read");
+            return Err(command.error(ErrorKind::UnknownArgument, text));
         };
         let mut named = std::mem::take(&mut self.more);
         if place("file").is_some_and(|file| file > first_cluster) {
@@ -146,7 +156,9 @@ impl RunArgs {
         self.clusters.extend(named.iter().flat_map(|names| names.split(',')).map(str::to_owned));
         Ok(())
     }
+}
 
+impl RunArgs {
     /// How long to try to reach the clusters at the start; none means for ever.
     pub(crate) fn wait_limit(&self) -> Option<Duration> {
         let written = self.wait.map(|seconds| Duration::from_secs(u64::from(seconds)));
@@ -190,9 +202,9 @@ mod tests {
 
     #[test]
     fn clusters_are_named_as_mm2_takes_them() {
-        assert_eq!(run(&["f"]).clusters, [""; 0]);
-        assert_eq!(run(&["f", "--clusters", "b", "c", "--until-caught-up"]).clusters, ["b", "c"]);
-        assert_eq!(run(&["f", "--clusters=b,c", "--clusters", "d"]).clusters, ["b", "c", "d"]);
+        assert_eq!(run(&["f"]).flows.clusters, [""; 0]);
+        assert_eq!(run(&["f", "--clusters", "b", "c", "--until-caught-up"]).flows.clusters, ["b", "c"]);
+        assert_eq!(run(&["f", "--clusters=b,c", "--clusters", "d"]).flows.clusters, ["b", "c", "d"]);
     }
 
     #[test]
@@ -211,12 +223,26 @@ mod tests {
         ] {
             let run = run(arguments);
             assert_eq!(
-                (run.file.to_str(), run.clusters.join(" ")),
+                (run.flows.file.to_str(), run.flows.clusters.join(" ")),
                 (Some("f"), "b c".to_owned()),
                 "{arguments:?}"
             );
         }
-        assert_eq!(run(&["--clusters", "b", "f"]).clusters, ["b"]);
+        assert_eq!(run(&["--clusters", "b", "f"]).flows.clusters, ["b"]);
+    }
+
+    #[test]
+    fn a_check_takes_them_too() {
+        let Command::Check(check) = parse(["twinlog", "check", "--clusters", "b", "c", "f"]).unwrap().command
+        else {
+            panic!("no check")
+        };
+        assert_eq!(
+            (check.flows.file.to_str(), check.flows.clusters.join(" ")),
+            (Some("f"), "b c".to_owned())
+        );
+        let error = parse(["twinlog", "check", "f", "g"]).unwrap_err().to_string();
+        assert!(error.contains("Usage: twinlog check [OPTIONS] <FILE>"), "{error}");
     }
 
     #[test]

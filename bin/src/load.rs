@@ -81,9 +81,14 @@ pub(crate) fn mirror_config(file: &Path, clusters: &[String]) -> Result<MirrorCo
     })
 }
 
-/// Reads `file`, properties or a connector's JSON, and says what it means, faults included.
-pub(crate) fn inspection(file: &Path) -> Result<Inspection, LoadError> {
-    Ok(Inspection::of_file(&read(file, PIPE_WAIT)?, Surroundings::process()))
+/// Reads `file`, properties or a connector's JSON, and says what it means, faults included; of the flows into `clusters` when
+/// any are named.
+pub(crate) fn inspection(file: &Path, clusters: &[String]) -> Result<Inspection, LoadError> {
+    let bytes = read(file, PIPE_WAIT)?;
+    Ok(match clusters {
+        [] => Inspection::of_file(&bytes, Surroundings::process()),
+        targets => Inspection::of_file_into(&bytes, targets, Surroundings::process()),
+    })
 }
 
 fn read(file: &Path, wait: Duration) -> Result<Vec<u8>, LoadError> {

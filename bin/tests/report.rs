@@ -116,6 +116,36 @@ fn every_key_of_which_the_same_is_said_is_listed() {
 }
 
 #[test]
+fn a_private_key_over_several_lines_is_never_printed() {
+    let (_folder, path) = file(format!(
+        "{GOOD}west.ssl.keystore.key = -----BEGIN PRIVATE KEY-----\nMIIEvS3CRETgEAAoIBAQC7VJTUt9Us8cKjMzEfYyjiWA4R4\n\
+         Us8S3CRET==\n-----END PRIVATE KEY-----\neast.sasl.jaas.config = x required password=\"a \\ \n\"S3CRETbc\";\n"
+    ));
+    for more in [&["--output", "json"][..], &[]] {
+        let (code, out, errors) = check(&path, more);
+        assert!(code == 64 && out.contains("may be the rest of `west.ssl.keystore.key` (line 5)"), "{out}");
+        assert!(!out.contains("S3CRET") && !out.contains("PRIVATE") && errors.is_empty(), "{out}");
+    }
+    let mut run = twinlog();
+    run.arg("run").arg(&path);
+    let output = ended(run);
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(64) && log.contains("`********`") && !log.contains("S3CRET"),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_report_may_be_of_the_flows_into_some_clusters() {
+    let (_folder, path) = file(format!("{GOOD}east->west.enabled = true\neast->west.topics = (\n"));
+    let (code, _, _) = check(&path, &[]);
+    assert_eq!(code, 64);
+    let (code, out, _) = check(&path, &["--clusters", "east"]);
+    assert!(code == 0 && out.contains("flow west->east") && !out.contains("flow east->west"), "{out}");
+}
+
+#[test]
 fn json_is_printed_also_for_what_cannot_be_read_or_parsed() {
     let (folder, path) = file("clusters = a\\uzz\n");
     let report = json(&path, 64);

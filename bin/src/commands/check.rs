@@ -13,8 +13,8 @@ use crate::{
 
 /// Prints the report and says whether the file can be used.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
-    let file = args.file.display().to_string();
-    let inspection = match load::inspection(&args.file) {
+    let file = args.flows.file.display().to_string();
+    let inspection = match load::inspection(&args.flows.file, &args.flows.clusters) {
         Ok(inspection) => inspection,
         Err(error) if args.output == OutputFormat::Json => {
             return ended(logging::print(|out| json::unread(out, &file, &error)), ExitCode::BadConfig);

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
         logging::tell(format!("error: --log-level: {sentence}\n").as_bytes());
         return ExitCode::BadConfig;
     }
-    let config = match load::mirror_config(&args.file, &args.clusters) {
+    let config = match load::mirror_config(&args.flows.file, &args.flows.clusters) {
         Ok(config) => config,
         Err(refused) => return refuse(args, &refused),
     };
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 
 /// Lists every fault of the file: for people without time stamps, for machines one line each.
 fn refuse(args: &RunArgs, refused: &load::LoadError) -> ExitCode {
-    let file = printable(&args.file.display().to_string());
+    let file = printable(&args.flows.file.display().to_string());
     match args.log_format {
         LogFormat::Text => {
             let sentences = refused.sentences().join("\n  ");
