@@ -15,7 +15,7 @@ const WAIT_UNTIL_CAUGHT_UP: Duration = Duration::from_secs(30);
 const EXIT_CODES: &str = "\
 Exit codes:
     0  done, or stopped by SIGTERM or SIGINT
-    1  something is held or was lost, all else is level
+    1  something is held or was lost, everything else is copied
    64  the file or the command line cannot be used, or a cluster refuses what nothing can do without
    69  a cluster was not reached in time
    70  a bug
@@ -97,7 +97,7 @@ pub(crate) struct RunArgs {
     /// End once everything that was there at the start is copied
     ///
     /// Topics of the first listing count, each partition up to the end that it had when it was first read. Ends with 1
-    /// when all else is level and something is held or was lost.
+    /// when something is held or was lost and everything else is copied.
     #[arg(long)]
     pub(crate) until_caught_up: bool,
 

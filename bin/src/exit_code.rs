@@ -7,7 +7,7 @@ use twinlog_engine::Error;
 pub(crate) enum ExitCode {
     /// Done, or stopped by a signal and drained.
     Done,
-    /// All else is level, but something is held or was lost.
+    /// Everything else is copied, but something is held or was lost.
     Held,
     /// A cluster was not reached in time (`EX_UNAVAILABLE`).
     Unreachable,

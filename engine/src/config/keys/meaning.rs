@@ -34,7 +34,10 @@ const HONOURED: Notes = &[
         "config.properties.exclude",
         "configs that stay as they are on the target: names or regular expressions",
     ),
-    ("enabled", "whether the flow runs; at top level it counts for every pair of clusters"),
+    (
+        "enabled",
+        "whether the flow runs; at top level it counts for every pair of clusters whose heartbeats are not off",
+    ),
     ("heartbeats.replication.enabled", "whether heartbeats topics are mirrored whatever `topics` says"),
     (
         "loops.allow",
