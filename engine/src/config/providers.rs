@@ -215,10 +215,10 @@ fn unknown_provider(entry: &Entry, reference: Reference<'_>, known: &Providers<'
     };
     // What only looks like a reference may be a part of a secret.
     let name = match reference.provider {
-        usual if USUAL_NAMES.contains(&usual) => usual.to_owned(),
-        other => entry.without_secrets(other),
+        usual if USUAL_NAMES.contains(&usual) => format!("`{usual}`"),
+        other => entry.without_secrets(&format!("`{other}`")),
     };
-    (format!("no config provider is named `{name}` ({known})"), remedy.to_owned())
+    (format!("no config provider is named {name} ({known})"), remedy.to_owned())
 }
 
 /// What stands before the next `${provider:path:key}` or `${provider:key}`, the reference, and what stands after it.
@@ -234,6 +234,10 @@ fn next_reference(text: &str) -> Option<(&str, Reference<'_>, &str)> {
             from = end;
             continue;
         };
+        if left_in::is_of_a_shell(rest) {
+            from = end;
+            continue;
+        }
         let (path, key) = rest.split_once(':').unwrap_or(("", rest));
         return Some((&text[..start], Reference { provider, path, key }, &text[end..]));
     }

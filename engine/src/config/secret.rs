@@ -38,14 +38,27 @@ const NAMING_ENDS: [&str; 5] = ["class", "classes", "file", "location", "type"];
 /// Dots in names of clusters that are looked behind.
 const NAMES_PARTS_MAX: usize = 16;
 
+/// Keys of lists of names.
+const LISTS: [&str; 6] =
+    ["topics", "topics.exclude", "topics.blacklist", "groups", "groups.exclude", "groups.blacklist"];
+
 /// What stands before a key's own name, inside a cluster or a flow.
 const PREFIXES: [&str; 7] =
     ["source.", "target.", "cluster.", "consumer.", "producer.", "admin.", "override."];
 
 /// Words that, in a value, give away that it holds a secret whatever its key (`password="…"` in a JAAS line that was
 /// written under a misspelt key).
-const SECRET_IN_VALUE: [&str; 6] =
-    ["password", "secret", "token", "sharedaccesskey", "private key", "loginmodule"];
+const SECRET_IN_VALUE: [&str; 9] = [
+    "password",
+    "secret",
+    "token",
+    "sharedaccesskey",
+    "private key",
+    "loginmodule",
+    "apikey",
+    "api_key",
+    "access_key",
+];
 
 /// Text of a configuration that may be a secret: it can be read, and printed only by way of the key that it belongs to
 /// ([`Entry::shown`](super::Entry::shown)).
@@ -118,8 +131,11 @@ pub(super) fn is_hidden(key: &str, value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     // `https://user:password@host`, and the same without a scheme.
     let has_login = lower.split_once('@').is_some_and(|(login, _)| login.contains(':'));
+    // `https://host/path?key=…`.
+    let has_query = lower.split_once('?').is_some_and(|(_, query)| query.contains('='));
     let has_word = || SECRET_IN_VALUE.iter().any(|word| lower.contains(word));
-    !value.is_empty() && (is_secret_key(key) || has_login || has_word() && !is_of_names(key, value))
+    !value.is_empty()
+        && (is_secret_key(key) || has_login || has_query || has_word() && !is_of_names(key, value))
 }
 
 /// A key without the name that somebody gave to a cluster, flow or config provider, which may be called `secrets`: as far
@@ -159,8 +175,10 @@ fn is_naming(name: &str) -> bool {
 
 /// Whether the value is a list of names, paths or patterns, under a key that takes such: a topic may be called `tokens`.
 fn is_of_names(key: &str, value: &str) -> bool {
-    let is_name = |c: char| !c.is_whitespace() && !matches!(c, '=' | ';' | '@' | '"' | '\'');
     let own = own_name(key);
+    // A list of topics may hold blanks and notes by mistake, which have to be seen.
+    let is_blank = |c: char| c.is_whitespace() && !LISTS.contains(&own);
+    let is_name = |c: char| !is_blank(c) && !matches!(c, '=' | ';' | '@' | '"' | '\'');
     (is_known(own) || is_naming(own)) && value.split(',').all(|item| item.trim().chars().all(is_name))
 }
 
@@ -191,30 +209,48 @@ pub(super) fn sentence_in_a_line(text: &str) -> String {
     }
 }
 
-/// Takes out of a sentence whatever it quotes of a secret: each stretch of four characters or more that also stands there.
+/// Takes out of a sentence whatever it quotes of a secret: what stands in backticks or quotes and also in the secret, whole or
+/// by four characters in a row. The sentence's own words stay, and so do names of keys.
 pub(super) fn scrub(sentence: &str, secret: &str) -> String {
-    let secret: Vec<char> = secret.chars().collect();
-    let length = secret.len().min(SCRUBBED_CHARS_MIN);
-    if length == 0 {
+    if secret.is_empty() {
         return sentence.to_owned();
     }
-    let parts: HashSet<&[char]> = secret.windows(length).collect();
-    let sentence: Vec<char> = sentence.chars().collect();
-    let mut is_secret = vec![false; sentence.len()];
-    for (at, part) in sentence.windows(length).enumerate() {
-        if parts.contains(part) {
-            is_secret[at..at + length].fill(true);
-        }
+    // A backtick inside a value would make words of quotes.
+    if secret.contains('`') {
+        return masked_between(sentence, &['`', '"'], secret);
     }
-    let mut scrubbed = String::new();
-    for (at, c) in sentence.iter().enumerate() {
-        match (is_secret[at], at > 0 && is_secret[at - 1]) {
-            (false, _) => scrubbed.push(*c),
-            (true, false) => scrubbed.push_str(MASK),
-            (true, true) => {}
+    let parts = sentence.split('`').enumerate().map(|(number, part)| {
+        let is_quoted = number % 2 == 1;
+        if is_quoted { masked(part, secret) } else { masked_between(part, &['"'], secret) }
+    });
+    parts.collect::<Vec<_>>().join("`")
+}
+
+/// Masks what stands between the first and the last of the marks.
+fn masked_between(text: &str, marks: &[char], secret: &str) -> String {
+    match (text.find(marks), text.rfind(marks)) {
+        // Both marks take one byte.
+        (Some(first), Some(last)) if first < last => {
+            format!("{}{}{}", &text[..=first], masked(&text[first + 1..last], secret), &text[last..])
         }
+        _ => text.to_owned(),
     }
-    scrubbed
+}
+
+fn masked(quoted: &str, secret: &str) -> String {
+    let is_own_word = ["true", "false"].contains(&quoted) || is_known_below_names(quoted);
+    if quoted.is_empty() || is_own_word || !(secret.contains(quoted) || have_stretch(quoted, secret)) {
+        quoted.to_owned()
+    } else {
+        MASK.to_owned()
+    }
+}
+
+/// Whether both hold the same stretch of characters, long enough to be no chance.
+fn have_stretch(quoted: &str, secret: &str) -> bool {
+    let [quoted, secret]: [Vec<char>; 2] = [quoted, secret].map(|text| text.chars().collect());
+    let parts: HashSet<&[char]> = secret.windows(SCRUBBED_CHARS_MIN).collect();
+    quoted.windows(SCRUBBED_CHARS_MIN).any(|part| parts.contains(part))
 }
 
 /// Whether a character steers a terminal, breaks a line, turns the direction of writing, has no width, or is a blank that
@@ -299,6 +335,7 @@ mod tests {
             ("sasl.oauthbearer.assertion.private.key.file", "/etc/key.pem"),
             ("transforms.password.type", "com.acme.Mask"),
             ("topics", "secret-orders, tokens.*"),
+            ("a->b.topics.exclude", "secret.* # x, a b secret"),
             ("a->b.topics.exclude", "secrets\\\\..*|(token)+"),
             ("secrets.bootstrap.servers", "token-1:9092"),
             ("token->vault-token.topics", "orders"),
@@ -335,6 +372,8 @@ mod tests {
             ("ssl.truststore.location", "/x password=hunter2"),
             ("a.ssl.keystore.location", "https://user:hunter2@host/x"),
             ("a.bootstrap.servers", "user:hunter2@host:1"),
+            ("a.bootstrap.servers", "h:9092?apikey=hunter2"),
+            ("a.bootstrap.servers", "h:9092?k=hunter2"),
             ("ssl.keystore.type", "-----BEGIN PRIVATE KEY-----"),
             ("topics", "orders sasl.jaas.config=PlainLoginModule"),
             ("a.bootstrap.servers", "Endpoint=sb://x/;SharedAccessKey=abc"),
@@ -370,8 +409,24 @@ mod tests {
         assert_eq!(scrub("`hunt` and `pw`", "hunter2"), format!("`{MASK}` and `pw`"));
         assert_eq!(scrub("`pw` is bad", "pw"), format!("`{MASK}` is bad"));
         assert_eq!(scrub("is bad", ""), "is bad");
+        assert_eq!(scrub("`a`b` is bad", "a`b"), format!("`{MASK}` is bad"));
+        assert_eq!(scrub("\"x\"y\" is bad", "x\"y"), format!("\"{MASK}\" is bad"));
         assert!(is_hidden("b.bootstrap.servers", "SASL_SSL://user:hunter2@h:9092"));
         assert!(!is_hidden("b.bootstrap.servers", "SSL://h:9092"));
+    }
+
+    #[test]
+    fn the_words_of_a_sentence_stay_whatever_the_secret_is() {
+        for secret in [
+            "e",
+            "built yet",
+            "not",
+            "is PLAINTEXT",
+            "org.apache.kafka.common.security.plain.PlainLoginModule",
+        ] {
+            let sentence = "TLS and SASL are not built yet: `security.protocol` is PLAINTEXT, neither `true` nor `false`";
+            assert_eq!(scrub(sentence, secret), sentence, "{secret}");
+        }
     }
 
     #[test]

@@ -8,9 +8,16 @@ use crate::config::secret;
 /// so in it only `${…}` counts. The marks of single names count where nothing else is listed: MM2 runs with the rest of a list.
 pub(super) fn is_left_in(entry: &Entry) -> bool {
     let typed = entry.typed();
-    holds(typed, "${", "}", |name| !name.contains(':'))
+    holds(typed, "${", "}", |name| name.split_once(':').is_none_or(|(_, rest)| is_of_a_shell(rest)))
         || !secret::is_secret_key(&entry.key)
-            && (holds(typed, "{{", "}}", |_| true) || is_nothing_else(typed))
+            && (holds(typed, "{{", "}}", |_| true)
+                || holds(typed, "<%", "%>", |_| true)
+                || is_nothing_else(typed))
+}
+
+/// What a shell writes behind the colon where a variable is not set: `${NAME:-default}`.
+pub(super) fn is_of_a_shell(behind_colon: &str) -> bool {
+    behind_colon.starts_with(['-', '=', '?', '+'])
 }
 
 fn holds(text: &str, begin: &str, end: &str, is_name: impl Fn(&str) -> bool) -> bool {
@@ -34,6 +41,8 @@ fn is_whole(item: &str) -> bool {
         |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_-. ".contains(c));
     item.strip_prefix('$').is_some_and(is_variable)
         || between('%', '%').is_some_and(is_variable)
+        || item.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')')).is_some_and(is_variable)
+        || item.strip_prefix("__").and_then(|rest| rest.strip_suffix("__")).is_some_and(is_variable)
         || between('@', '@').is_some_and(is_variable)
         || between('<', '>').is_some_and(is_words)
 }
@@ -60,6 +69,10 @@ mod tests {
             "@TOPICS@",
             "<topics>",
             "<your topics here>",
+            "${ENABLED:-true}",
+            "<%= topics %>",
+            "$(TOPICS)",
+            "__TOPICS__",
         ] {
             assert!(is_told("topics", value), "{value}");
         }
@@ -71,6 +84,8 @@ mod tests {
             "a{2}{3}",
             "$",
             "^$",
+            "____",
+            "__consumer_offsets",
             "(?<name>x)",
             "a, $B",
             "${file:/x:y}",
