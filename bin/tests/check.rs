@@ -47,9 +47,11 @@ const ANSWERS: &[Answer] = &[
     ),
     (
         "03-quoted-glob-exclude.properties",
-        0,
+        64,
         &[
-            "line 8: `topics.blacklist`: the quotes are part of the value",
+            "line 8: `topics.blacklist = \"*.internal,__.*\"`: `__.*\"` matches no legal name of a topic, so what it was to \
+             exclude would be copied",
+            "the quotes are part of the value: remove them",
             "line 9: `Replication.factor`: read by nobody, neither MM2 nor twinlog: is `replication.factor` meant?",
             "replication.factor = 2   (default)",
             "refresh.topics.interval.seconds = 600   (default; taken as 30: new topics and partitions are seen within 30 s at most)",

@@ -6,7 +6,13 @@ use super::properties::Entry;
 
 /// What stands for an arrow, a longer one before those that it begins with. The last two of the arrows by themselves are
 /// one that was read as Latin-1, and one that was not.
-const ARROWS: [&str; 19] = [
+const ARROWS: [&str; 25] = [
+    "->->",
+    "\u{2014}>",
+    "\u{2013}>",
+    "\u{2014}",
+    "\u{2013}",
+    "->>",
     "--&gt;",
     "-&gt;",
     "=&gt;",
@@ -59,6 +65,9 @@ pub(super) fn meant(entry: &Entry, clusters: &[String]) -> Option<Meant> {
     let sources = clusters.iter().filter_map(|name| Some((name, text.strip_prefix(name.as_str())?)));
     for (source, rest) in sources {
         let rest = rest.trim_start();
+        if let Some(meant) = other_ways(source, rest, clusters) {
+            return Some(meant);
+        }
         let Some(rest) = ARROWS.iter().find_map(|arrow| rest.strip_prefix(arrow)) else { continue };
         let rest = rest.trim_start();
         for target in clusters.iter().filter(|target| *target != source) {
@@ -81,6 +90,28 @@ pub(super) fn meant(entry: &Entry, clusters: &[String]) -> Option<Meant> {
         }
     }
     None
+}
+
+/// Arrows that point back, or both ways.
+fn other_ways(source: &str, rest: &str, clusters: &[String]) -> Option<Meant> {
+    let (is_both, rest) = match rest.strip_prefix("<->") {
+        Some(rest) => (true, rest),
+        None => (false, rest.strip_prefix("<-")?),
+    };
+    let rest = rest.trim_start();
+    let target = clusters
+        .iter()
+        .find(|target| rest.strip_prefix(target.as_str()).is_some_and(|rest| rest.starts_with('.')))?;
+    let name = rest[target.len() + 1..].split([' ', '\t', '=', ':']).next().unwrap_or_default();
+    let (source, target) = if is_both { (source, target.as_str()) } else { (target.as_str(), source) };
+    let reason = if is_both {
+        "read by nobody: a flow goes one way, so each way has lines of its own"
+    } else {
+        "read by nobody: a flow is written from its source to its target"
+    };
+    let value = rest.split_once([' ', '\t', '=', ':']).map(|(_, value)| value.to_owned());
+    let (key, name) = (format!("{source}->{target}.{name}"), name.to_owned());
+    Some(Meant { key, name, value: value.unwrap_or_default(), reason })
 }
 
 #[cfg(test)]
@@ -119,6 +150,15 @@ mod tests {
     #[test]
     fn arrows_of_other_kinds_are_known() {
         for line in ["a-&gt;b.enabled=true", "a>b.enabled=true", "a-b.enabled=true", "a-->b.enabled=1"] {
+            assert_eq!(meant_by(line), Some(("a->b.enabled".into(), false)), "{line}");
+        }
+        for line in [
+            "a\u{2014}>b.enabled=1",
+            "a\u{2014}b.enabled=1",
+            "a->->b.enabled=1",
+            "a<->b.enabled=1",
+            "b<-a.enabled=1",
+        ] {
             assert_eq!(meant_by(line), Some(("a->b.enabled".into(), false)), "{line}");
         }
         assert_eq!(meant_by("a\u{2192}b.enabled=1"), Some(("a->b.enabled".into(), false)));

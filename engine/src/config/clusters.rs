@@ -63,6 +63,11 @@ impl Clusters {
             let remedy = format!("write `clusters = {}`", meant.join(", "));
             self.fault = Some(Fault::of(entry, reason).remedy(remedy));
             self.names = meant;
+        } else if let Some(odd) =
+            self.names.iter().find(|name| name.contains(odd) && !is_spoken_of(properties, name))
+        {
+            let reason = format!("is read as the name `{odd}` among others, of which no key speaks");
+            self.fault = Some(Fault::of(entry, reason).remedy(REMEDY));
         } else if self.names.len() < 2 {
             self.fault = Some(Fault::of(entry, "a flow needs two clusters").remedy(REMEDY));
         }
@@ -71,7 +76,6 @@ impl Clusters {
 
 /// The names that keys speak of, where notes, quotes or blanks have become a part of what is listed.
 fn meant(properties: &Properties, entry: &Entry, names: &[String]) -> Option<Vec<String>> {
-    let odd = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '#' | ';' | '[' | ']');
     if !names.iter().any(|name| name.contains(odd)) {
         return None;
     }
@@ -82,15 +86,21 @@ fn meant(properties: &Properties, entry: &Entry, names: &[String]) -> Option<Vec
             words.push(word.to_owned());
         }
     }
-    let is_spoken_of = |name: &str| {
-        let is_begin = |key: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', '-']));
-        properties.entries().iter().any(|entry| is_begin(&entry.key))
-    };
-    let is_odd_spoken_of = || names.iter().any(|name| name.contains(odd) && is_spoken_of(name));
+    let is_odd_spoken_of = || names.iter().any(|name| name.contains(odd) && is_spoken_of(properties, name));
     let are_meant = (2..=names.len() + 8).contains(&words.len())
-        && words.iter().all(|word| is_spoken_of(word))
+        && words.iter().all(|word| is_spoken_of(properties, word))
         && !is_odd_spoken_of();
     are_meant.then_some(words)
+}
+
+/// What names of clusters hold only by mistake.
+fn odd(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | '#' | ';' | '[' | ']' | '=')
+}
+
+fn is_spoken_of(properties: &Properties, name: &str) -> bool {
+    let is_begin = |key: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with(['.', '-']));
+    properties.entries().iter().any(|entry| is_begin(&entry.key))
 }
 
 #[cfg(test)]

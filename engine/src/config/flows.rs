@@ -93,8 +93,8 @@ pub(super) fn enabled(properties: &Properties, targets: &Targets<'_>) -> Enabled
     let Clusters { names: clusters, fault, warnings } = Clusters::read(properties);
     let faults = Vec::from_iter(fault);
     let mut enabled = Enabled { faults, warnings, ..Enabled::default() };
-    // Pairs for which the switch of all pairs does not count.
-    let mut unswitched = Vec::new();
+    // Pairs for which the switch of all pairs does not count, and those for which it does.
+    let (mut unswitched, mut by_common) = (Vec::new(), Vec::new());
     for (source, target) in pairs(&clusters) {
         let Some(entry) = enabling_entry(properties, source, target) else {
             unswitched.push(pair_key(source, target, "enabled"));
@@ -112,7 +112,11 @@ pub(super) fn enabled(properties: &Properties, targets: &Targets<'_>) -> Enabled
                 enabled.faults.push(Fault::of(entry, reason).remedy("split the file"));
                 break;
             }
-            enabled.flows.push(FlowNames { source: source.to_owned(), target: target.to_owned() });
+            let names = FlowNames { source: source.to_owned(), target: target.to_owned() };
+            if entry.key == "enabled" {
+                by_common.push(names.flow());
+            }
+            enabled.flows.push(names);
         }
     }
     let common = common(properties).filter(|entry| parse_boolean(&entry.value) == Some(true));
@@ -124,19 +128,46 @@ pub(super) fn enabled(properties: &Properties, targets: &Targets<'_>) -> Enabled
             );
         }
         (Some(entry), Some(_)) => {
-            let keys: Vec<String> =
-                unswitched.iter().take(PAIRS_TOLD_MAX).map(|key| format!("`{key}`")).collect();
-            let more = if unswitched.len() > PAIRS_TOLD_MAX { ", …" } else { "" };
-            let remedy = format!("write for the directions that you want: {}{more}", keys.join(", "));
+            let remedy = format!("write for the directions that you want: {}", some_of(&unswitched));
             enabled.warnings.push(Warning::of(entry, SOME_NOT_BY_THIS).remedy(remedy));
+        }
+        (Some(entry), None) if by_common.len() > 1 => {
+            let text =
+                format!("without clusters before it, it switches on every pair: {}", some_of(&by_common));
+            enabled.warnings.push(Warning::of(entry, text));
         }
         _ if enabled.flows.is_empty() && enabled.faults.is_empty() => {
             enabled.faults.push(none_enabled(properties, &clusters));
+            // What else is wrong is told at once.
+            enabled.flows.extend(spoken_of(properties, &clusters));
         }
         _ => {}
     }
     enabled.clusters = clusters;
     enabled
+}
+
+fn some_of(names: &[String]) -> String {
+    let told: Vec<String> = names.iter().take(PAIRS_TOLD_MAX).map(|name| format!("`{name}`")).collect();
+    let more = if names.len() > PAIRS_TOLD_MAX { ", …" } else { "" };
+    format!("{}{more}", told.join(", "))
+}
+
+/// The first flow that keys speak of and that nobody has switched off.
+fn spoken_of(properties: &Properties, clusters: &[String]) -> Option<FlowNames> {
+    properties.effective().find_map(|entry| {
+        let meant = arrows::meant(entry, clusters).map(|meant| meant.key);
+        let key = meant.as_deref().unwrap_or(&entry.key);
+        let (source, rest) = key.split_once("->")?;
+        let source = clusters.iter().find(|name| *name == source)?;
+        let is_target = |name: &&String| {
+            *name != source && rest.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('.'))
+        };
+        let target = clusters.iter().find(is_target)?;
+        let is_off = enabling_entry(properties, source, target)
+            .is_some_and(|entry| parse_boolean(&entry.value) == Some(false));
+        (!is_off).then(|| FlowNames { source: source.clone(), target: target.clone() })
+    })
 }
 
 /// Says that nothing would be copied, and points at a switch that was meant for it but names other clusters.
@@ -309,6 +340,7 @@ enabled=true"
                 "line 1: `clusters`: an empty name is left out; MM2 4.3 does not start with one",
                 "line 1: `clusters`: names `a` more than once: that counts once",
                 "line 1: `clusters`: names `a` more than once: that counts once",
+                "line 2: `enabled`: without clusters before it, it switches on every pair: `a->b`, `b->a`",
             ]
         );
     }

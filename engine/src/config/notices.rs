@@ -73,7 +73,10 @@ pub(super) fn of_properties(properties: &Properties, clusters: &[String], flows:
         }
         let where_else =
             |sentence: &str| in_a_file(sentence, (level, owner, name), flows) + &though_refused(entry, name);
-        let unknown = || unknown::of_file(properties, names, entry, (level, name));
+        let unknown = || {
+            let warning = unknown::of_file(properties, names, entry, (level, name));
+            warning.and_so(&unknown::copies_all(properties, names, entry, name))
+        };
         notices.sort_in(entry, &reading, where_else, unknown);
     }
     notices

@@ -30,6 +30,19 @@ pub(super) fn of_one(value: &str, form: Form) -> String {
     }
 }
 
+/// For a pattern that can match no name: what stands in it that is in no name.
+pub(super) fn of_dead(pattern: &str) -> Option<&'static str> {
+    Some(if pattern.contains(';') {
+        "items have commas between, not semicolons"
+    } else if pattern.contains(char::is_whitespace) && !pattern.contains('#') {
+        "items have commas between, not blanks"
+    } else if pattern.starts_with('/') || pattern.starts_with('!') {
+        "write the expression alone, without marks around it; what is to stay behind goes into `topics.exclude`"
+    } else {
+        return None;
+    })
+}
+
 /// Whether `\p{L}` lost its backslash to the form.
 fn lost_backslash(value: &str) -> bool {
     let begins = |(at, _): (usize, &str)| !value[..at].ends_with('\\');

@@ -12,6 +12,7 @@ use super::error::Fault;
 use super::pattern_advice;
 use super::properties::Entry;
 use super::resolve::{Resolver, has_empty_items, split_list};
+use super::secret::is_known_below_names;
 use super::values;
 use crate::policy::{
     DEFAULT_EXCLUDED_CONFIGS, DEFAULT_EXCLUDED_GROUPS, DEFAULT_EXCLUDED_TOPICS, DEFAULT_INCLUDED_GROUPS,
@@ -67,12 +68,17 @@ const GROUPS: ListKey = ListKey { key: "groups", old_key: None, names: Names::An
 const GROUPS_EXCLUDE: ListKey =
     ListKey { key: "groups.exclude", old_key: Some("groups.blacklist"), names: Names::Any, what: GROUP };
 
+const LISTED: &str = "write names or regular expressions, with commas between";
 const TOPIC: &str = "legal name of a topic";
 const GROUP: &str = "name of a group";
 
 pub(super) fn topic_filter(resolver: &mut Resolver<'_>) -> Option<NameFilter> {
     let include = read(resolver, &TOPICS, DEFAULT_INCLUDED_TOPICS);
-    let exclude = warned_of(resolver, &TOPICS_EXCLUDE, DEFAULT_EXCLUDED_TOPICS);
+    let exclude = read(resolver, &TOPICS_EXCLUDE, DEFAULT_EXCLUDED_TOPICS);
+    if let Some((Some(entry), list)) = &exclude {
+        refuse_dead_excludes(resolver, entry, list);
+    }
+    let exclude = exclude.map(|(_, list)| list);
     let ((including, include), exclude) = (include?, exclude?);
     match including {
         Some(entry) if include.patterns().is_empty() => {
@@ -80,7 +86,7 @@ pub(super) fn topic_filter(resolver: &mut Resolver<'_>) -> Option<NameFilter> {
         }
         Some(entry) if include.matching_nothing(Names::OfTopics).count() == include.patterns().len() => {
             let reason = "matches no legal name of a topic, so nothing would be copied";
-            let remedy = "write names or regular expressions, with commas between";
+            let remedy = pattern_advice::of_dead(&include.patterns()[0]).unwrap_or(LISTED);
             resolver.fault(Fault::of(entry, reason).remedy(remedy));
         }
         Some(entry) => warn_of_dead_patterns(resolver, entry, &include, &TOPICS),
@@ -120,6 +126,17 @@ fn warned_of(resolver: &mut Resolver<'_>, key: &ListKey, default: &[&str]) -> Op
     Some(list)
 }
 
+/// What was to stay behind would be copied where an item holds what never stands in a name. (`^$` is one way to exclude
+/// nothing.)
+fn refuse_dead_excludes(resolver: &mut Resolver<'_>, entry: &Entry, list: &PatternList) {
+    let is_odd = |pattern: &&str| pattern.contains([' ', '"', '\'', ';', '#']);
+    let Some(dead) = list.matching_nothing(TOPICS_EXCLUDE.names).find(is_odd) else {
+        return warn_of_dead_patterns(resolver, entry, list, &TOPICS_EXCLUDE);
+    };
+    let reason = format!("`{dead}` matches no {}, so what it was to exclude would be copied", TOPIC);
+    resolver.fault(Fault::of(entry, reason).remedy(pattern_advice::of_dead(dead).unwrap_or(LISTED)));
+}
+
 fn warn_of_dead_patterns(resolver: &mut Resolver<'_>, entry: &Entry, list: &PatternList, key: &ListKey) {
     let dead: Vec<String> = list.matching_nothing(key.names).map(|pattern| format!("`{pattern}`")).collect();
     if dead.is_empty() {
@@ -129,7 +146,11 @@ fn warn_of_dead_patterns(resolver: &mut Resolver<'_>, entry: &Entry, list: &Patt
     let sentence = format!("{} matches no {}", dead.join(", "), key.what);
     match values::oddity(entry, resolver.form()) {
         Some(cause) => resolver.warn_with(entry, &format!("{}, so {sentence}", cause.text), &cause.remedy),
-        None => resolver.warn(entry, sentence),
+        None => resolver.warn_with(
+            entry,
+            &sentence,
+            pattern_advice::of_dead(dead[0].trim_matches('`')).unwrap_or_default(),
+        ),
     }
 }
 
@@ -153,6 +174,13 @@ fn read<'p>(
         let list = resolver.compiled().list(default);
         return Some((None, list.expect("the defaults are tested to compile")));
     };
+    if let Some(line) = goes_on_in(resolver, entry) {
+        let reason =
+            format!("the list breaks off here: it goes on in line {line}, which is a key of its own");
+        let remedy = "write the list in one line, or a `\\` at the very end of each line but the last";
+        resolver.fault(Fault::of(entry, reason).remedy(remedy));
+        return None;
+    }
     if has_empty_items(&entry.value) {
         resolver.warn(entry, "an empty item is left out; MM2 4.3 does not start with one");
     }
@@ -174,6 +202,18 @@ fn read<'p>(
         }
     }
     None
+}
+
+/// The line in which a list goes on that ends in a comma, or holds nothing, or was to be continued: what stands there is no
+/// key that anybody knows.
+fn goes_on_in(resolver: &Resolver<'_>, entry: &Entry) -> Option<usize> {
+    let properties = resolver.properties();
+    let next = properties.entries().iter().find(|next| next.line > entry.line)?;
+    let value = entry.value.trim();
+    let is_broken_off =
+        || value.ends_with(',') || properties.broken_off().any(|broken_off| broken_off.line == entry.line);
+    let goes_on = if value.is_empty() { next.key.starts_with('-') } else { is_broken_off() };
+    (goes_on && !is_known_below_names(&next.key)).then_some(next.line)
 }
 
 #[cfg(test)]
@@ -211,7 +251,7 @@ mod tests {
             ("groups.exclude = x$y", "`groups.exclude`: `x$y` matches no name of a group"),
             (
                 "config.properties.exclude = a b",
-                "`config.properties.exclude`: `a b` matches no name of a config",
+                "`config.properties.exclude`: `a b` matches no name of a config: items have commas between, not blanks",
             ),
         ] {
             let warnings = read(text).unwrap();
@@ -229,10 +269,6 @@ mod tests {
                 "holds a `#` note, which is part of the value, so `pay # note` matches no legal name of a topic: notes stand \
                  on lines of their own",
             ),
-            (
-                "topics.exclude = 'orders'",
-                "the quotes are part of the value, so `'orders'` matches no legal name of a topic: remove them",
-            ),
             ("groups = a # note", note),
         ] {
             let (key, _) = text.split_once(' ').unwrap();
@@ -241,6 +277,11 @@ mod tests {
         for (text, reason, cause) in [
             ("topics = 'orders'", "matches no legal name of a topic", quotes),
             ("topics = orders # note", "matches no legal name of a topic", note),
+            (
+                "topics.exclude = 'orders'",
+                "`'orders'` matches no legal name of a topic, so what it was to exclude",
+                quotes,
+            ),
             ("replication.factor = 2 # note", "not a replication factor", note),
             ("refresh.topics.enabled = \"false\"", "neither `true` nor `false`", quotes),
         ] {
@@ -250,6 +291,37 @@ mod tests {
             assert!(error.ends_with(&format!("; {cause}")) && error.lines().count() == 1, "{error}");
             assert!(errors.warnings().is_empty(), "{:?}", errors.warnings());
         }
+    }
+
+    #[test]
+    fn what_was_to_stay_behind_is_not_copied_for_a_slip_of_the_pen() {
+        for (list, advice) in [
+            ("internal.* payroll.*", "items have commas between, not blanks"),
+            ("a, internal.*;secret.*", "items have commas between, not semicolons"),
+            ("a, b # not these", "notes stand on lines of their own"),
+        ] {
+            let error = read(&format!("topics.exclude = {list}")).unwrap_err();
+            assert!(
+                error.contains("so what it was to exclude would be copied") && error.contains(advice),
+                "{error}"
+            );
+        }
+        assert!(read("topics.exclude = ^$").is_ok());
+    }
+
+    #[test]
+    fn a_list_over_several_lines_is_not_cut_in_silence() {
+        for list in
+            ["\n  - orders\n  - payments", "orders,\n  payments,\n  x.*", "orders, \\ \n  payments", "a,\nb"]
+        {
+            let error = read(&format!("topics = {list}")).unwrap_err();
+            assert!(
+                error.contains("it goes on in line 6, which is a key of its own; write the list"),
+                "{error}"
+            );
+        }
+        assert!(read("topics = orders, \\\n  payments\nfrobnicate = 1").is_ok());
+        assert!(read("groups =\nfrobnicate = 1").is_ok());
     }
 
     #[test]

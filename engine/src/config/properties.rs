@@ -85,6 +85,8 @@ pub struct Properties {
     backslashes: BTreeMap<usize, char>,
     /// The entries whose last line ends in a backslash and a blank: it was probably to go on.
     broken_off: BTreeSet<usize>,
+    /// The entries that end in lines with keys of their own, each with the first such line.
+    swallowing: BTreeMap<usize, usize>,
 }
 
 impl Properties {
@@ -104,6 +106,9 @@ impl Properties {
                 Ok((key, value)) => {
                     if let Some(behind) = dropped_backslash(cut(&logical.text).1) {
                         properties.backslashes.insert(properties.entries.len(), behind);
+                    }
+                    if let Some(line) = logical.swallowed {
+                        properties.swallowing.insert(properties.entries.len(), line);
                     }
                     if logical.is_broken_off {
                         properties.broken_off.insert(properties.entries.len());
@@ -157,6 +162,14 @@ impl Properties {
         entries.filter(|(index, entry)| self.last[&entry.key] == *index).map(|(_, entry)| entry)
     }
 
+    /// The entries that count and hold a line with a key of its own, since the line before it ends in a backslash; each with
+    /// that line.
+    pub(super) fn swallowing(&self) -> impl Iterator<Item = (&Entry, usize)> {
+        let entries = self.swallowing.iter().map(|(&index, &line)| (index, &self.entries[index], line));
+        let counting = entries.filter(|(index, entry, _)| self.last[&entry.key] == *index);
+        counting.map(|(_, entry, line)| (entry, line))
+    }
+
     /// The entry that counts for `key`: the last one written.
     pub fn find(&self, key: &str) -> Option<&Entry> {
         self.last.get(key).map(|&index| &self.entries[index])
@@ -206,6 +219,8 @@ struct LogicalLine {
     line: usize,
     /// Whether a blank behind its last backslash keeps it from going on.
     is_broken_off: bool,
+    /// The line with a key of its own that a backslash before it has made a part of this one.
+    swallowed: Option<usize>,
 }
 
 fn is_blank(c: char) -> bool {
@@ -226,6 +241,9 @@ fn logical_lines(text: &str) -> Vec<LogicalLine> {
             }
             current.line = index + 1;
         }
+        if !current.text.is_empty() && current.swallowed.is_none() && begins_with_known_key(natural) {
+            current.swallowed = Some(index + 1);
+        }
         if is_continued(natural) {
             current.text.push_str(&natural[..natural.len() - 1]);
             is_lone = current.text.is_empty();
@@ -241,6 +259,12 @@ fn logical_lines(text: &str) -> Vec<LogicalLine> {
         lines.push(current);
     }
     lines
+}
+
+/// Whether a line sets a key that is known, below whatever names.
+fn begins_with_known_key(natural: &str) -> bool {
+    let key = natural.split(['=', ':']).next().unwrap_or_default();
+    key.len() < natural.len() && secret::is_known_below_names(key.trim_end_matches(is_blank))
 }
 
 fn is_continued(natural: &str) -> bool {

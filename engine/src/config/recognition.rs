@@ -1,7 +1,7 @@
 //! What a file is before it is read: a connector's JSON, no text at all, or the settings of another program.
 
 use super::error::Fault;
-use super::properties::Properties;
+use super::properties::{Entry, Properties};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -15,7 +15,8 @@ pub(super) fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
 pub fn is_connector(bytes: &[u8]) -> bool {
     let begin = without_byte_order_mark(bytes).trim_ascii_start();
     match begin.split_first() {
-        Some((b'{', _)) => true,
+        // `{{`, `{%` and `{#` are a template's.
+        Some((b'{', rest)) => !matches!(rest.first(), Some(b'{' | b'%' | b'#')),
         Some((b'[', rest)) => matches!(rest.trim_ascii_start().first(), Some(b'{' | b']')),
         _ => false,
     }
@@ -36,6 +37,15 @@ const MM2: &str = "twinlog reads the file of `connect-mirror-maker.sh`: `cluster
 /// Settings without `clusters` that are known to be another program's: nothing else that may be said of them would help.
 pub(super) fn of_another_program(properties: &Properties) -> Option<Fault> {
     let has = |key: &str| properties.find(key).is_some();
+    let first = properties.entries().first()?;
+    if let Some(what) = of_another_syntax(first) {
+        let fault = Fault::new(what).at_line(first.line);
+        return Some(fault.remedy(format!("give a properties file: {MM2}")));
+    }
+    if has("apiVersion") && has("kind") {
+        let what = "missing: this is a resource of Kubernetes in YAML";
+        return Some(Fault::missing("clusters", what).remedy(MM2));
+    }
     if has("clusters") {
         return None;
     }
@@ -46,8 +56,6 @@ pub(super) fn of_another_program(properties: &Properties) -> Option<Fault> {
             )
             .remedy(format!("write them as JSON for `twinlog check`, or as a file for flows: {MM2}")),
         );
-    } else if has("apiVersion") && has("kind") {
-        "this is a resource of Kubernetes in YAML"
     } else if ["offset.storage.topic", "offset.storage.file.filename", "config.storage.topic"]
         .into_iter()
         .any(has)
@@ -67,6 +75,21 @@ pub(super) fn of_another_program(properties: &Properties) -> Option<Fault> {
         return None;
     };
     Some(Fault::missing("clusters", format!("missing: {what}")).remedy(MM2))
+}
+
+/// What the first key shows of the file's syntax.
+fn of_another_syntax(first: &Entry) -> Option<&'static str> {
+    let key = first.key.as_str();
+    let is = |begins: &[&str]| begins.iter().any(|begin| key.starts_with(begin));
+    if is(&["{{", "{%", "{#", "<%"]) {
+        Some("a template was left unfilled")
+    } else if is(&["<?xml", "<configuration", "<!"]) {
+        Some("this is XML")
+    } else if ["export", "set", "curl", "PUT", "POST"].contains(&key) {
+        Some("this is a command of a shell, or a request, before the settings")
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -91,6 +114,10 @@ mod tests {
             ("name=m\nconnector.class=MirrorSourceConnector", "as standalone Connect takes them"),
             ("node.id=1\nlog.dirs=/d", "the file of a broker"),
             ("apiVersion: kafka.strimzi.io/v1\nkind: KafkaMirrorMaker2", "a resource of Kubernetes in YAML"),
+            ("apiVersion: kafka.strimzi.io/v1\nkind: X\n  clusters:\n", "a resource of Kubernetes in YAML"),
+            ("{{- if .Values.x }}\nclusters = a, b\n{{ end }}", "line 1: a template was left unfilled"),
+            ("<?xml version=\"1.0\"?>", "this is XML"),
+            ("# note\nexport clusters=a", "line 2: this is a command of a shell"),
         ] {
             let told = sentence(text.as_bytes());
             assert!(told.contains(piece) && told.contains("`west->east.enabled = true`"), "{told}");

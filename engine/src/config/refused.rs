@@ -196,7 +196,11 @@ pub(super) fn not_yet(resolver: &Resolver<'_>) -> Vec<&'static str> {
 }
 
 fn judge(entry: &Entry, passes: &Passes, sentence: &str) -> Option<Fault> {
-    let Some(passed) = passed(&entry.value, passes) else { return Some(not_boolean(entry)) };
+    let Some(passed) = passed(&entry.value, passes) else {
+        let fault = not_boolean(entry);
+        // `true` would be refused next.
+        return Some(fault.remedy("write `false`, or remove the key"));
+    };
     let remedy = match passes {
         Passes::False => "write `false`, or remove the key".to_owned(),
         Passes::Words(words) => format!("write `{}`, or remove the key", words[0]),

@@ -36,6 +36,6 @@ fn has_heartbeats(properties: &Properties, source: &str, target: &str) -> bool {
 
 /// Whether a value that is no boolean does not say that the flow is off: then it is looked at with the others.
 pub(super) fn may_mean_on(value: &str) -> bool {
-    let off = ["", "no", "off", "0", "n", "f", "disabled"];
+    let off = ["no", "off", "0", "n", "f", "disabled"];
     parse_boolean(value).is_none() && !off.contains(&value.trim().to_ascii_lowercase().as_str())
 }

@@ -6,6 +6,7 @@ use super::form::Form;
 use super::keys::{Level, Reading, nearest, read_at};
 use super::properties::{Entry, Properties};
 use super::refused;
+use super::secret::is_unprintable;
 use super::warning::Warning;
 
 const NOBODY: &str = "read by nobody, neither MM2 nor twinlog";
@@ -29,7 +30,7 @@ pub(super) fn nobody(entry: &Entry) -> Warning {
 pub(super) fn rests(properties: &Properties) -> Vec<Warning> {
     let entries: Vec<&Entry> = properties.effective().collect();
     let mut warnings = Vec::new();
-    let mut owner = "a value above".to_owned();
+    let mut owner = "a secret".to_owned();
     for run in entries.chunk_by(|entry, next| entry.is_rest == next.is_rest) {
         let [first, others @ ..] = run else { continue };
         if first.is_rest {
@@ -57,6 +58,10 @@ pub(super) fn of_file(
         };
         return Warning::of(entry, meant.reason).remedy(remedy);
     }
+    if let Some(blank) = entry.key.chars().find(|c| is_unprintable(*c)) {
+        let remedy = format!("type an ordinary blank, or none, for the `{}` in it", blank.escape_default());
+        return nobody(entry).remedy(remedy);
+    }
     if INCLUDING.contains(&entry.key.as_str()) && looks_like_a_path(&entry.value) {
         return nobody(entry).remedy("a properties file includes no other: write its lines into this one");
     }
@@ -65,6 +70,25 @@ pub(super) fn of_file(
         Some(meant) => nobody(entry).remedy(question(properties, names, entry, &meant)),
         None => nobody(entry),
     })
+}
+
+/// What is to be added where a key that nobody reads was to name the topics of a flow, and no other line does.
+pub(super) fn copies_all(properties: &Properties, names: Names<'_>, entry: &Entry, name: &str) -> String {
+    let is_meant = || {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let arrow = arrows::meant(entry, names.clusters);
+        arrow.is_some_and(|meant| meant.name == "topics")
+            || last == "topics"
+            || nearest(Level::Flow, last).as_deref() == Some("topics")
+    };
+    let is_unnamed =
+        |flow: &&FlowNames| properties.find(&flow.key("topics")).or(properties.find("topics")).is_none();
+    match names.flows.iter().find(is_unnamed) {
+        Some(flow) if is_meant() => {
+            format!("; so no line names the topics of `{}`, and it copies all", flow.flow())
+        }
+        _ => String::new(),
+    }
 }
 
 /// The same for a key of a connector's own configuration.
@@ -233,10 +257,24 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_that_copies_all_for_a_slip_of_the_pen_is_told() {
+        let base = BASE.replace("a->b.topics=t\n", "");
+        for line in ["a->b.topcis=t", "a\u{2014}>b.topics=t", "a -> b.topics = t", "A->B.topics=t", "topic=t"]
+        {
+            let inspection = Inspection::of_file(format!("{base}{line}").as_bytes(), Surroundings::process());
+            let warnings: Vec<String> = inspection.warnings().iter().map(ToString::to_string).collect();
+            let so = "; so no line names the topics of `a->b`, and it copies all";
+            assert!(warnings.iter().any(|warning| warning.contains(so)), "{line}: {warnings:?}");
+        }
+        assert!(!told("a->b.topcis=t").contains("copies all"));
+    }
+
+    #[test]
     fn each_kind_has_its_sentence() {
         const NOBODY: &str = "read by nobody, neither MM2 nor twinlog";
         for (line, sentence) in [
             ("frobnicate=1", format!("`frobnicate`: {NOBODY}")),
+            ("clusters\\u00a0=a", format!("`clusters\\u{{a0}}`: {NOBODY}: type an ordinary blank, or none, for the `\\u{{a0}}` in it")),
             ("task.max=1", format!("`task.max`: {NOBODY}: is `tasks.max` meant?")),
             (
                 "topics.include=x",

@@ -75,6 +75,10 @@ fn judge_type(kind: Kind, entry: &Entry) -> Option<Fault> {
 /// What the form has put into values: notes, quotes, control characters, an end.
 pub(super) fn odd(properties: &Properties) -> impl Iterator<Item = Warning> {
     let odd = properties.effective().filter_map(|entry| oddity(entry, properties.form()));
+    let odd = odd.chain(properties.swallowing().map(|(entry, line)| {
+        let text = format!("the `\\` before it has made line {line} a part of the value");
+        Warning::of(entry, text).remedy("remove that `\\`")
+    }));
     odd.chain(properties.broken_off().map(|entry| {
         Warning::of(
             entry,

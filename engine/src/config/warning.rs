@@ -48,6 +48,12 @@ impl Warning {
         self
     }
 
+    /// Adds what comes of it, if anything does.
+    pub(super) fn and_so(mut self, consequence: &str) -> Self {
+        self.text.push_str(consequence);
+        self
+    }
+
     pub(super) fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = remedy.into();
         self
