@@ -226,5 +226,5 @@ fn json_faults_are_one_object_a_line() {
         assert!(line.starts_with("{\"timestamp\":\""), "{line}");
         assert!(line.contains("\"level\":\"ERROR\"") && line.ends_with('}'), "{line}");
     }
-    assert!(errors.contains("line 2: `throttle = 1`: throttling is not built yet"), "{errors}");
+    assert!(errors.contains("line 2: `throttle = 1`: 1 bytes are less than 1024"), "{errors}");
 }

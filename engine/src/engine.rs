@@ -1,6 +1,6 @@
 //! The engine: the flows of a configuration, running in the caller's tokio runtime.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{broadcast, oneshot, watch};
@@ -8,10 +8,11 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::config::{FlowConfig, MirrorConfig};
-use crate::driver::flow::{self, FlowParts};
+use crate::driver::flow::{self, FlowParts, Shared};
 use crate::error::Error;
 use crate::flow_handle::FlowHandle;
-use crate::machine::cluster_names::ClusterNames;
+use crate::io::memory::MemoryBudget;
+use crate::machine::share::Share;
 use crate::status::FlowStatus;
 
 /// Events that a slow listener may fall behind before it misses some.
@@ -49,10 +50,11 @@ impl EngineBuilder {
     /// ended with.
     pub async fn start(self) -> Result<Engine, Error> {
         let mut random = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
-        let names = Arc::default();
-        let start = |config: &FlowConfig| {
-            Running::start(config.clone(), random.u64(..), Arc::clone(&names), self.wait)
-        };
+        let memory = MemoryBudget::new(self.config.memory_bytes_max());
+        let share = Share::of(memory.bytes_max(), self.config.flows().len());
+        let shared = Shared { cluster_names: Arc::default(), memory, share };
+        let start =
+            |config: &FlowConfig| Running::start(config.clone(), random.u64(..), shared.clone(), self.wait);
         let (running, reaching): (Vec<_>, Vec<_>) = self.config.flows().iter().map(start).unzip();
         let engine = Engine { running };
         let mut all_unreached = Vec::new();
@@ -100,7 +102,7 @@ impl Running {
     fn start(
         config: FlowConfig,
         seed: u64,
-        cluster_names: Arc<Mutex<ClusterNames>>,
+        shared: Shared,
         wait: Option<Duration>,
     ) -> (Self, oneshot::Receiver<()>) {
         let (status, status_seen) = watch::channel(FlowStatus::default());
@@ -109,7 +111,7 @@ impl Running {
         let (ended, ended_seen) = watch::channel(None);
         let (reached, reached_seen) = oneshot::channel();
         let handle = FlowHandle::new(config.name.clone(), status_seen, events.clone(), ended_seen);
-        let parts = FlowParts { config, seed, cluster_names, wait, reached, status, events, stop: stop_seen };
+        let parts = FlowParts { config, seed, shared, wait, reached, status, events, stop: stop_seen };
         let task = tokio::spawn(async move {
             let result = flow::run(parts).await;
             ended.send_replace(Some(result));

@@ -11,6 +11,7 @@ use super::patterns;
 use super::properties::Entry;
 use super::resolve::{Resolver, Setting, parse_integer};
 use super::settings::Side;
+use super::sizes;
 use super::start_position::{self, StartPosition};
 use crate::policy::{
     NameFilter, ReplicationFactor, ReplicationPolicy, Separators, TopicConfigFilter, TopicSelection,
@@ -79,6 +80,8 @@ pub struct FlowConfig {
     pub offsets_mode: OffsetsMode,
     /// `loops.allow`: what looks like a loop is told and run, where somebody can see to it that it is none.
     pub loops_allowed: bool,
+    /// Bytes of records that may be copied in a second: `throttle`; none for no limit.
+    pub throttle_bytes_per_second: Option<u64>,
     /// `auto.offset.reset` of the consumer at the source.
     pub start_position: StartPosition,
 }
@@ -98,6 +101,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     let sync_topic_configs_interval = sync_topic_configs_interval(resolver);
     let offsets_mode = offsets_mode(resolver);
     let loops_allowed = resolver.boolean("loops.allow", false).value;
+    let throttle_bytes_per_second = sizes::throttle(resolver);
     let start_position = start_position::read(resolver);
     let separators = separators(resolver);
     let policy_kind = policy_kind(resolver);
@@ -119,6 +123,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
         sync_topic_configs_interval,
         offsets_mode,
         loops_allowed,
+        throttle_bytes_per_second,
         start_position,
     })
 }

@@ -19,7 +19,7 @@ use super::providers::{self, Spoilt, Surroundings};
 use super::recognition::{self, is_connector};
 use super::resolve::Resolver;
 use super::warning::Warning;
-use super::{addresses, loops, refused, values};
+use super::{addresses, loops, refused, sizes, values};
 
 /// Everything that a configuration says, and everything that is to be said of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct Inspection {
     pub(super) clusters: Vec<String>,
     pub(super) flows: Vec<FlowConfig>,
     options: Vec<FlowOptions>,
+    /// Of the whole process; none where it cannot be used.
+    pub(super) memory_bytes_max: Option<u64>,
     faults: Vec<Fault>,
     pub(super) warnings: Vec<Warning>,
     pub(super) not_needed: Vec<Warning>,
@@ -89,6 +91,10 @@ impl Inspection {
         let all = reading.inspection.flows.iter().chain(&others);
         reading.warnings.extend(addresses::check(&properties, all));
         reading.faults.extend(values::check_process(&properties));
+        match sizes::memory(&properties) {
+            Ok(bytes) => reading.inspection.memory_bytes_max = Some(bytes),
+            Err(fault) => reading.faults.extend([fault]),
+        }
         reading.warnings.extend(properties.utf8_note());
         reading.odd.extend(values::odd(&properties));
         reading.backslashes.extend(values::lost_backslashes(&properties, &clusters));

@@ -46,6 +46,7 @@ mod refused;
 mod resolve;
 mod secret;
 mod settings;
+mod sizes;
 mod start_position;
 mod switches;
 mod unknown;
@@ -103,6 +104,12 @@ impl MirrorConfig {
     /// The enabled flows, at least one.
     pub fn flows(&self) -> &[FlowConfig] {
         &self.inspection.flows
+    }
+
+    /// Bytes of records that all flows together may hold: `memory.max`, 256 MiB if nobody wrote it.
+    pub fn memory_bytes_max(&self) -> usize {
+        usize::try_from(self.inspection.memory_bytes_max.unwrap_or(sizes::MEMORY_BYTES_MAX))
+            .unwrap_or(usize::MAX)
     }
 
     /// What reads oddly in the file but does not keep it from being used. To be logged at start, each once.

@@ -23,8 +23,6 @@ enum Passes {
     Class(&'static str, &'static str),
     /// An empty list.
     Empty,
-    /// No value at all.
-    Nothing,
 }
 
 /// Who defines a key, the key, what passes, and what to say of anything else.
@@ -100,8 +98,6 @@ const RULES: &[Rule] = &[
         "this is not built yet: the partition is held",
     ),
     (Scope::Connector, "compression.type", Passes::Words(&["keep"]), "compressing anew is not built yet"),
-    (Scope::Connector, "throttle", Passes::Nothing, "throttling is not built yet"),
-    (Scope::Process, "memory.max", Passes::Nothing, "a limit of one's own for memory is not built yet"),
     (Scope::Worker, "exactly.once.source.support", Passes::Words(&["disabled", "preparing"]), TRANSACTIONS),
     (CONSUMER, "isolation.level", Passes::Words(&["read_uncommitted"]), COMMITTED),
     (CONSUMER, "interceptor.classes", Passes::Empty, INTERCEPTORS),
@@ -129,7 +125,6 @@ pub(super) fn passing(scope: Scope, name: &str) -> Option<String> {
         Passes::Words(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or "),
         Passes::Class(_, class) => format!("`{class}`"),
         Passes::Empty => "empty".to_owned(),
-        Passes::Nothing => return None,
     })
 }
 
@@ -205,7 +200,7 @@ fn judge(entry: &Entry, passes: &Passes, sentence: &str) -> Option<Fault> {
         Passes::False => "write `false`, or remove the key".to_owned(),
         Passes::Words(words) => format!("write `{}`, or remove the key", words[0]),
         Passes::Class(package, class) => format!("write `{package}{class}`, or remove the key"),
-        Passes::Empty | Passes::Nothing => "remove the key".to_owned(),
+        Passes::Empty => "remove the key".to_owned(),
     };
     (!passed).then(|| Fault::of(entry, sentence).remedy(remedy))
 }
@@ -218,7 +213,6 @@ fn passed(value: &str, passes: &Passes) -> Option<bool> {
         Passes::Words(words) => words.iter().any(|word| value.eq_ignore_ascii_case(word)),
         Passes::Class(package, class) => value.strip_prefix(package).unwrap_or(value) == *class,
         Passes::Empty => split_list(value).next().is_none(),
-        Passes::Nothing => false,
     })
 }
 

@@ -30,8 +30,11 @@ use crate::error::Error;
 use crate::event::FlowEvent;
 use crate::io::cluster::ClusterClient;
 use crate::io::lane::Lane;
+use crate::io::memory::MemoryBudget;
 use crate::machine::cluster_names::ClusterNames;
 use crate::machine::metadata::ClusterMetadata;
+use crate::machine::share::Share;
+use crate::machine::throttle::Throttle;
 use crate::machine::topic_sync::{MirroredTopic, TopicPlan};
 use crate::state::PartitionKey;
 use crate::status::{FailedTopic, FlowStatus};
@@ -57,8 +60,7 @@ pub(crate) struct FlowParts {
     pub(crate) config: FlowConfig,
     /// Random numbers of the process.
     pub(crate) seed: u64,
-    /// What the clusters of all flows are called.
-    pub(crate) cluster_names: Arc<Mutex<ClusterNames>>,
+    pub(crate) shared: Shared,
     /// How long the clusters may be out of reach at the start; none means for ever.
     pub(crate) wait: Option<Duration>,
     /// Told when both clusters are reached.
@@ -69,18 +71,29 @@ pub(crate) struct FlowParts {
     pub(crate) stop: watch::Receiver<bool>,
 }
 
+/// What the flows of a process share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    /// What the clusters of all flows are called.
+    pub(crate) cluster_names: Arc<Mutex<ClusterNames>>,
+    /// For the records of all flows.
+    pub(crate) memory: MemoryBudget,
+    /// What of it each flow may fill.
+    pub(crate) share: Share,
+}
+
 /// Runs a flow until it is stopped.
 ///
 /// # Errors
 /// [`Error::Unreachable`] when a cluster is not reached in time, [`Error::Refused`] when the clusters cannot be joined by
 /// this flow, [`Error::State`] when the state topic cannot be read.
 pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
-    let FlowParts { config, seed, cluster_names, wait, reached, status, events, mut stop } = parts;
+    let FlowParts { config, seed, shared, wait, reached, status, events, mut stop } = parts;
     let prepare = async {
-        let connected = connect(&config, seed, wait, &status).await?;
+        let connected = connect(&config, seed, shared.memory, wait, &status).await?;
         // Nobody may wait for it.
         let _ = reached.send(());
-        let ids = check_clusters(&config, &connected, &cluster_names).await?;
+        let ids = check_clusters(&config, &connected, &shared.cluster_names).await?;
         state_topic::ensure(&connected.target, &config).await?;
         Ok::<_, Error>((connected, ids))
     };
@@ -102,6 +115,8 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         state: to_state.clone(),
         status,
         events,
+        share: shared.share,
+        throttle: Throttle::new(config.throttle_bytes_per_second),
         fingerprint: fingerprint(DECIDING_OPTIONS),
         first_epoch: random.i16(1..=FIRST_EPOCH_MAX),
     });

@@ -38,14 +38,14 @@ use crate::machine::partition::{CopySearch, PartitionConfig, PartitionMachine, R
 use crate::machine::partition_record::PartitionRecord;
 use crate::machine::produce_window::ProduceAnswer;
 use crate::machine::resume::Tail;
+use crate::machine::share::Share;
+use crate::machine::throttle::Throttle;
 use crate::machine::timers::Timers;
 use crate::state::{PartitionKey, StateEntry};
 use crate::status::{FailedTopic, FlowStatus, HeldPartition, Standing};
 
 /// Bytes of one partition that may wait before its fetching pauses.
 const BACKLOG_BYTES_MAX: usize = 8 << 20;
-/// Bytes of all partitions that may wait before fetching pauses.
-const HELD_BYTES_MAX: usize = 128 << 20;
 /// Answers taken before commands are carried out again.
 const ANSWERS_AT_ONCE: usize = 64;
 /// Time between two status reports while records flow.
@@ -125,6 +125,8 @@ pub(super) struct ShardParts {
     pub(super) state: mpsc::Sender<StateRequest>,
     pub(super) status: watch::Sender<FlowStatus>,
     pub(super) events: broadcast::Sender<FlowEvent>,
+    pub(super) share: Share,
+    pub(super) throttle: Throttle,
     pub(super) fingerprint: u64,
     /// Random epoch for first generations.
     pub(super) first_epoch: i16,
@@ -231,7 +233,8 @@ impl Shard {
 
     fn pause(&self) -> Duration {
         let now = clock::boot_time();
-        let timer = self.timers.next().map_or(Duration::from_secs(60), |at| at.saturating_sub(now));
+        let timers = self.timers.next().into_iter().chain(self.parts.throttle.not_before(now));
+        let timer = timers.min().map_or(Duration::from_secs(60), |at| at.saturating_sub(now));
         if self.totals == *self.parts.status.borrow() { timer } else { timer.min(STATUS_EVERY) }
     }
 
@@ -385,12 +388,14 @@ impl Shard {
         self.names_changed |= has_name(slot.counted) || has_name(standing);
         self.totals.move_from(slot.counted, standing);
         slot.counted = standing;
-        let node = slot.machine.fetch_wanted(now).and_then(|_| slot.leaders[0]?.node);
+        let is_admitted = self.parts.share.admits(slot.counted_bytes, self.held_bytes);
+        let wanted = slot.machine.fetch_wanted(now).filter(|_| is_admitted);
+        let node = wanted.and_then(|_| slot.leaders[0]?.node);
         self.plan.set_wanting(number, node);
     }
 
     fn fetch(&mut self, now: Now) {
-        while self.held_bytes < HELD_BYTES_MAX {
+        while !self.parts.share.is_full(self.held_bytes) && self.parts.throttle.not_before(now).is_none() {
             let lanes = |node| self.paces.lanes(node);
             let Some((node, lane, slots)) = self.plan.next_request(lanes) else { return };
             let wanted: Vec<_> = slots.iter().filter_map(|&slot| self.slots[slot].want(now, slot)).collect();
@@ -399,7 +404,8 @@ impl Shard {
     }
 
     fn ask_for(&mut self, now: Now, node: i32, lane: u16, wanted: Vec<Wanted>) {
-        let (source, piece) = (self.parts.source.clone(), self.paces.next_piece(now, node));
+        let (source, mut piece) = (self.parts.source.clone(), self.paces.next_piece(now, node));
+        piece.bytes_max = piece.bytes_max.min(self.parts.throttle.piece_bytes_max());
         self.errands.push(Box::pin(async move {
             let answer = fetcher::fetch(source, node, lane, wanted, piece).await;
             Done::Fetched { node, lane, piece, answer }
@@ -415,6 +421,7 @@ impl Shard {
             FetchAnswer::Parts { parts, bytes } => {
                 self.plan.handle_done(node, lane);
                 self.paces.handle_answered(now, node, piece, bytes);
+                self.parts.throttle.handle_bytes(now, bytes);
                 for (slot, fetched) in parts {
                     self.touch(slot).handle_fetched(now, fetched);
                 }

@@ -18,6 +18,7 @@ use super::{
     connection::{Connection, ConnectionOptions},
     error::CallError,
     lane::{ClientIds, Lane},
+    memory::MemoryBudget,
     pool::{Pool, PoolOptions},
     single_flight::SingleFlight,
 };
@@ -55,6 +56,8 @@ pub struct ClusterConfig {
     pub metadata_backoff: (Duration, Duration),
     /// The longest answer to take, in bytes (100 MiB); whoever fetches adds what it asks for.
     pub answer_bytes_max: usize,
+    /// Where answers with records need room, if they do.
+    pub memory: Option<MemoryBudget>,
 }
 
 impl ClusterConfig {
@@ -69,6 +72,7 @@ impl ClusterConfig {
             reconnect_backoff: (Duration::from_millis(50), Duration::from_secs(1)),
             metadata_backoff: (Duration::from_millis(100), Duration::from_secs(1)),
             answer_bytes_max: frame::ANSWER_BYTES_MAX,
+            memory: None,
         }
     }
 }
@@ -143,6 +147,7 @@ impl ClusterClient {
                 handshake_timeout: config.connect_timeout,
                 ..ConnectionOptions::default()
             },
+            memory: config.memory.clone(),
         };
         let (least, longest) = config.metadata_backoff;
         let pace = Pace { backoff: Backoff::new(least, longest), not_before: Instant::now(), outage: None };

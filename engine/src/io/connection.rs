@@ -30,7 +30,9 @@ use super::{
     error::{CallError, ConnectionError, Fault, Peer},
     handshake::{self, BrokerVersions},
     link::Link,
-    reader, throttle, writer,
+    memory::MemoryBudget,
+    reader::{self, Limits},
+    throttle, writer,
 };
 
 /// Limits of a connection.
@@ -40,6 +42,8 @@ pub struct ConnectionOptions {
     pub client_id: Arc<str>,
     /// The longest answer to take, in bytes.
     pub answer_bytes_max: usize,
+    /// Where answers need room, if they do.
+    pub memory: Option<MemoryBudget>,
     /// The most requests under way at once.
     pub requests_max: usize,
     /// How long ApiVersions may take.
@@ -56,6 +60,7 @@ impl Default for ConnectionOptions {
         ConnectionOptions {
             client_id: Arc::from("twinlog"),
             answer_bytes_max: frame::ANSWER_BYTES_MAX,
+            memory: None,
             requests_max: 4096,
             handshake_timeout: Duration::from_secs(10),
             idle_max: Duration::from_secs(9 * 60),
@@ -110,7 +115,8 @@ impl Connection {
     ) -> Self {
         let link = Arc::new(Link::new(peer, options.idle_max, Arc::clone(&options.silence)));
         let room = Arc::new(Semaphore::new(options.requests_max));
-        tokio::spawn(run(Arc::clone(&link), reading, writing, options.answer_bytes_max));
+        let limits = Limits { answer_bytes_max: options.answer_bytes_max, memory: options.memory.clone() };
+        tokio::spawn(run(Arc::clone(&link), reading, writing, limits));
         Connection { handle: Arc::new(Handle { link, room, options, versions: OnceLock::new() }) }
     }
 
@@ -256,7 +262,7 @@ async fn run(
     link: Arc<Link>,
     reading: impl AsyncRead + Unpin,
     writing: impl AsyncWrite + Unpin,
-    answer_bytes_max: usize,
+    limits: Limits,
 ) {
     /// Waiters are told also if the task is dropped with its runtime.
     struct EndOnDrop(Arc<Link>);
@@ -267,7 +273,7 @@ async fn run(
     }
     let link = EndOnDrop(link);
     let fault = tokio::select! {
-        fault = reader::run(reading, &link.0, answer_bytes_max) => fault,
+        fault = reader::run(reading, &link.0, &limits) => fault,
         fault = writer::run(writing, &link.0) => fault,
         fault = watch(&link.0) => fault,
     };

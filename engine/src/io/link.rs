@@ -99,6 +99,8 @@ struct State {
     /// Oldest first: those sent, then the `unsent` ones.
     under_way: VecDeque<Request>,
     unsent: usize,
+    /// An answer is there and cannot be taken yet: no time runs.
+    clock_stands: bool,
     stage: Stage,
     idle_since: Instant,
     given_up: Option<Arc<Fault>>,
@@ -137,6 +139,7 @@ impl Link {
                 next_correlation_id: 0,
                 under_way: VecDeque::new(),
                 unsent: 0,
+                clock_stands: false,
                 stage: Stage::Silent,
                 idle_since: Instant::now(),
                 given_up: None,
@@ -243,6 +246,23 @@ impl Link {
         Ok(())
     }
 
+    /// An answer has come and waits for room: until [`Link::go_on_from`] nothing is late.
+    pub(super) fn stop_the_clock(&self) {
+        self.state().clock_stands = true;
+    }
+
+    /// The answer is taken now; what is under way has its whole time again.
+    pub(super) fn go_on_from(&self, now: Instant) {
+        let mut state = self.state();
+        state.clock_stands = false;
+        for request in &mut state.under_way {
+            let timeout = request.expects.timeout;
+            request.deadline = request.deadline.map(|_| now + timeout);
+        }
+        drop(state);
+        self.watchdog.notify_one();
+    }
+
     /// Sends nothing more for so long (KIP-219), here and on all connections that share the silence. The broker does not
     /// read from this one meanwhile, so that time does not count for the requests that it has not read yet. Gives whether
     /// that is worth telling.
@@ -269,6 +289,9 @@ impl Link {
     /// When the watchdog has to look again.
     pub(super) fn next_timeout(&self, now: Instant) -> Instant {
         let state = self.state();
+        if state.clock_stands {
+            return now + self.idle_max;
+        }
         let deadlines = state.under_way.iter().filter_map(|request| request.deadline);
         match deadlines.min() {
             Some(earliest) => earliest,
@@ -283,6 +306,9 @@ impl Link {
         let mut state = self.state();
         if state.ended.is_some() {
             return Some(Fault::Stopped);
+        }
+        if state.clock_stands {
+            return None;
         }
         if state.under_way.is_empty() {
             if now < state.idle_since + self.idle_max {

@@ -8,6 +8,7 @@
 //! | `connection`, `handshake`, `throttle` | one connection: its task, versions, pauses |
 //! | `link` | requests under way and the end of a connection, shared by handles and task |
 //! | `reader`, `writer` | bytes |
+//! | `memory` | how many of them the process may hold |
 //! | `dial`, `bootstrap` | addresses |
 
 pub mod bootstrap;
@@ -18,6 +19,7 @@ pub mod error;
 mod handshake;
 pub mod lane;
 mod link;
+pub mod memory;
 mod pool;
 mod reader;
 mod single_flight;

@@ -16,6 +16,7 @@ use super::{
     dial::dial,
     error::{ConnectionError, Fault, Peer},
     lane::{ClientIds, Lane, Role},
+    memory::MemoryBudget,
     single_flight::SingleFlight,
     throttle::Silence,
 };
@@ -32,6 +33,8 @@ pub(super) struct PoolOptions {
     pub(super) connect_timeout: Duration,
     pub(super) backoff: Backoff,
     pub(super) connection: ConnectionOptions,
+    /// Where records need room.
+    pub(super) memory: Option<MemoryBudget>,
 }
 
 pub(super) struct Pool {
@@ -187,7 +190,9 @@ impl Pool {
                 let (reading, writing) = stream.into_split();
                 let (client_id, silence) =
                     (Arc::clone(self.options.client_ids.of(role)), Arc::clone(silence));
-                let options = ConnectionOptions { client_id, silence, ..self.options.connection.clone() };
+                let memory = self.options.memory.clone().filter(|_| role == Role::Consumer);
+                let options =
+                    ConnectionOptions { client_id, silence, memory, ..self.options.connection.clone() };
                 Connection::open(reading, writing, peer, options).await
             }
             Err(error) => Err(ConnectionError::new(peer, Arc::new(Fault::Dial(error)), false)),

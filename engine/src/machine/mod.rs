@@ -23,7 +23,9 @@ pub mod partition_record;
 pub mod produce_window;
 pub mod resume;
 pub mod sequence;
+pub mod share;
 pub mod state_log;
+pub mod throttle;
 pub mod timers;
 pub mod topic_sync;
 

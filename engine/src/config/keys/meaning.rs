@@ -57,6 +57,10 @@ const HONOURED: Notes = &[
     ("replication.policy.internal.topic.separator.enabled", "`false`: MM2's own topics are named with `.`"),
     ("replication.policy.separator", "between alias and topic; may be empty"),
     ("source.cluster.alias", "the alias in names; may be empty"),
+    (
+        "throttle",
+        "bytes of records that the flow may copy in a second, such as `10 MiB`; no limit if not written",
+    ),
     ("sync.topic.configs.enabled", "`false`: mirrors keep the configs that they were created with"),
     (
         "sync.topic.configs.interval.seconds",
@@ -211,6 +215,9 @@ fn of_every_client(name: &str) -> Option<Meaning> {
 fn of_process(name: &str) -> Meaning {
     let note = match name {
         "clusters" => "the aliases of the clusters, at least two",
+        "memory.max" => {
+            "bytes of records that all flows together may hold, such as `64 MiB`; the process needs up to 64 MiB more"
+        }
         "config.providers" => {
             "FileConfigProvider, DirectoryConfigProvider and EnvVarConfigProvider resolve `${…}` in every value"
         }

@@ -13,6 +13,7 @@ use crate::driver::fetcher::ANSWER_TO_FETCH_BYTES_MAX;
 use crate::error::{Error, Unreached};
 use crate::io::cluster::{self, ClusterClient};
 use crate::io::lane::ClientIds;
+use crate::io::memory::MemoryBudget;
 use crate::machine::cluster_names::{ClusterNames, FlowEnds, NamedCluster};
 use crate::machine::hold::Side;
 use crate::status::FlowStatus;
@@ -35,14 +36,15 @@ pub(super) struct Connected {
 pub(super) async fn connect(
     config: &FlowConfig,
     seed: u64,
+    memory: MemoryBudget,
     wait: Option<Duration>,
     status: &watch::Sender<FlowStatus>,
 ) -> Result<Connected, Error> {
     let ids = &config.client_ids;
     let source_ids = client_ids(&ids.source_admin, &ids.source_consumer);
     let target_ids = client_ids(&ids.target_admin, &ids.data_producer);
-    let source = client(&config.source, source_ids, seed);
-    let target = client(&config.target, target_ids, seed.rotate_left(32));
+    let source = client(&config.source, source_ids, seed, Some(memory));
+    let target = client(&config.target, target_ids, seed.rotate_left(32), None);
     status.send_modify(|status| status.not_reached = vec![Side::Source, Side::Target]);
     let reach = async |client: &ClusterClient, side| {
         let unreached = reach(&config.name, client, wait).await;
@@ -68,9 +70,15 @@ fn client_ids(admin: &str, records: &str) -> ClientIds {
     ClientIds { admin, consumer: Arc::clone(&records), producer: records }
 }
 
-fn client(config: &ClusterConfig, client_ids: ClientIds, seed: u64) -> ClusterClient {
+fn client(
+    config: &ClusterConfig,
+    client_ids: ClientIds,
+    seed: u64,
+    memory: Option<MemoryBudget>,
+) -> ClusterClient {
     let mut client = cluster::ClusterConfig::new(&config.name, config.bootstrap.clone());
     client.client_ids = client_ids;
+    client.memory = memory;
     client.answer_bytes_max += ANSWER_TO_FETCH_BYTES_MAX;
     ClusterClient::new(client, seed)
 }

@@ -234,6 +234,30 @@ async fn a_throttle_time_delays_the_next_request_and_not_its_limit() {
     assert_eq!(next.unwrap().producer_id.0, 6);
 }
 
+/// `memory.max` may be used up for longer than an answer may take.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_waits_for_room_is_not_late() {
+    let memory = MemoryBudget::new(100_000);
+    let all = memory.wait(100_000).await;
+    let options = ConnectionOptions { memory: Some(memory.clone()), ..ConnectionOptions::default() };
+    let (connection, mut broker) = connected_with(options);
+    let [large, next] = [(), ()].map(|()| connection.submit(EXPECTS, frame).unwrap());
+    tokio::spawn(async move {
+        broker.write_all(&answer(0, &[7; 50_000])).await.unwrap();
+        sleep(LIMIT / 2).await;
+        broker.write_all(&answer(1, b"small")).await.unwrap();
+        broker
+    });
+    sleep(LIMIT * 100).await;
+    assert!(connection.is_open());
+    drop(all);
+    let large = large.await.unwrap();
+    assert_eq!((large.len(), memory.used()), (50_004, 50_004));
+    assert_eq!(next.await.unwrap()[4..], *b"small");
+    drop(large);
+    assert_eq!(memory.used(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_closes_before_the_broker_does_it() {
     let (connection, mut broker) = introduced().await;
