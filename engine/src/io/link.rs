@@ -32,8 +32,8 @@ pub type Frame = Box<dyn Buf + Send>;
 pub struct Expects {
     /// The request.
     pub api: Api,
-    /// How long the answer may take from the moment the first byte is written. After that the connection ends:
-    /// answers come in order, so nothing behind this one would come either.
+    /// How long the answer may take from the moment the first byte is written, or the answer before it came. After that the
+    /// connection ends: answers come in order, so nothing behind this one would come either.
     pub timeout: Duration,
 }
 
@@ -234,6 +234,11 @@ impl Link {
         state.stage = state.stage.max(stage);
         let oldest = state.under_way.pop_front();
         state.idle_since = now;
+        // The broker begins with the next one: on a slow link it may have waited long behind others.
+        if let Some(next) = state.under_way.front_mut() {
+            let timeout = next.expects.timeout;
+            next.deadline = next.deadline.map(|deadline| deadline.max(now + timeout));
+        }
         let is_last = state.under_way.is_empty() && state.given_up.is_some();
         drop(state);
         if let Some(request) = oldest {
@@ -292,9 +297,8 @@ impl Link {
         if state.clock_stands {
             return now + self.idle_max;
         }
-        let deadlines = state.under_way.iter().filter_map(|request| request.deadline);
-        match deadlines.min() {
-            Some(earliest) => earliest,
+        match state.under_way.front().and_then(|oldest| oldest.deadline) {
+            Some(deadline) => deadline,
             None if state.under_way.is_empty() => state.idle_since + self.idle_max,
             // Muted; the writer wakes the watchdog when it goes on.
             None => now + self.idle_max,
@@ -318,7 +322,7 @@ impl Link {
             state.given_up.get_or_insert_with(|| Arc::new(Fault::Idle));
             return Some(Fault::Idle);
         }
-        let late = state.under_way.iter().find(|request| request.deadline.is_some_and(|at| at <= now))?;
+        let late = state.under_way.front().filter(|oldest| oldest.deadline.is_some_and(|at| at <= now))?;
         Some(Fault::Timeout { api: late.expects.api, limit: late.expects.timeout })
     }
 

@@ -102,14 +102,34 @@ async fn an_answer_in_halves() {
 async fn a_late_answer_ends_the_connection_for_all() {
     let (connection, mut broker) = connected();
     let started = Instant::now();
-    let patient = connection.submit(EXPECTS, frame).unwrap();
     let hasty = Expects { timeout: Duration::from_secs(5), ..EXPECTS };
     let hasty = connection.submit(hasty, frame).unwrap();
+    let patient = connection.submit(EXPECTS, frame).unwrap();
     let error = fault_of(patient).await;
     assert!(matches!(error.fault(), Fault::Timeout { limit, .. } if limit.as_secs() == 5), "{error}");
     assert_eq!(started.elapsed().as_secs(), 5);
     assert!(std::ptr::eq(fault_of(hasty).await.fault(), error.fault()));
     while read_request(&mut broker).await.is_some() {}
+}
+
+/// A broker answers one request after the other, so that the last of many waits for all.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_an_answer_runs_from_the_one_before_it() {
+    let (connection, mut broker) = connected();
+    let waiters: Vec<_> = (0..10).map(|_| connection.submit(EXPECTS, frame).unwrap()).collect();
+    tokio::spawn(async move {
+        for id in 0..9 {
+            read_request(&mut broker).await.unwrap();
+            sleep(LIMIT - Duration::from_secs(1)).await;
+            broker.write_all(&answer(id, b"")).await.unwrap();
+        }
+        sleep(LIMIT * 2).await;
+    });
+    let started = Instant::now();
+    for (waiter, id) in waiters.into_iter().zip(0..) {
+        assert_eq!(waiter.await.is_ok(), id < 9, "{id}");
+    }
+    assert_eq!(started.elapsed(), (LIMIT - Duration::from_secs(1)) * 9 + LIMIT);
 }
 
 #[tokio::test(start_paused = true)]
