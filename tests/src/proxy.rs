@@ -20,12 +20,16 @@ use tokio::{
     },
     runtime::Runtime,
     sync::watch,
-    time::sleep,
+    time::{Instant, sleep, sleep_until},
 };
 
 use crate::lies::{Lie, Lies};
 
 const PRODUCE: i16 = 0;
+
+/// What a slow link carries of one connection before it is another one's turn.
+const TURN_BYTES: u64 = 16_384;
+const PACKET_BYTES: u64 = 1_400;
 
 /// One proxied broker.
 #[derive(Clone, Debug)]
@@ -50,6 +54,10 @@ struct Faults {
     /// Every n-th Produce answer is swallowed and its connection closed; 0: none.
     drop_every: AtomicU64,
     delay_ms: AtomicU64,
+    /// Bytes that brokers get in a second, from all connections; 0: no limit.
+    bytes_per_second: AtomicU64,
+    /// When the bytes so far have gone by at that speed.
+    free_at: Mutex<Option<Instant>>,
     produce_answers: AtomicU64,
     dropped: AtomicU64,
     /// Produce requests that wait at present.
@@ -71,6 +79,8 @@ impl Proxy {
         let faults = Arc::new(Faults {
             drop_every: AtomicU64::new(0),
             delay_ms: AtomicU64::new(0),
+            bytes_per_second: AtomicU64::new(0),
+            free_at: Mutex::default(),
             produce_answers: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             held: AtomicU64::new(0),
@@ -112,6 +122,11 @@ impl Proxy {
     pub fn delay_each_frame(&self, delay: Duration) {
         let ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         self.faults.delay_ms.store(ms, Ordering::Relaxed);
+    }
+
+    /// Brokers get so many bytes in a second at most, all together; 0 ends the limit.
+    pub fn limit_bytes_per_second(&self, bytes: u64) {
+        self.faults.bytes_per_second.store(bytes, Ordering::Relaxed);
     }
 
     /// Produce requests wait in the proxy, unseen by the broker, until `hold` is false again.
@@ -202,6 +217,7 @@ async fn requests(
         let mut head = [0; 6];
         head[..4].copy_from_slice(&length.to_be_bytes());
         head[4..].copy_from_slice(&api_key.to_be_bytes());
+        slow_down(faults, length).await;
         to.write_all(&head).await?;
         pass(&mut from, &mut to, u64::from(length).saturating_sub(2)).await?;
     }
@@ -249,6 +265,29 @@ async fn pause(faults: &Faults) {
     let ms = faults.delay_ms.load(Ordering::Relaxed);
     if ms > 0 {
         sleep(Duration::from_millis(ms)).await;
+    }
+}
+
+/// Waits for as long as the request takes on a link of that speed, which connections share by turns of some packets: what fits
+/// into one packet does not wait for the large ones of others.
+async fn slow_down(faults: &Faults, bytes: u32) {
+    let mut left = u64::from(bytes);
+    while left > 0 {
+        let rate = faults.bytes_per_second.load(Ordering::Relaxed);
+        if rate == 0 {
+            return;
+        }
+        let turn = left.min(TURN_BYTES);
+        left -= turn;
+        let begin = {
+            let mut free_at = faults.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+            let begin = free_at.unwrap_or_else(Instant::now).max(Instant::now());
+            *free_at = Some(begin + Duration::from_micros(turn * 1_000_000 / rate));
+            begin
+        };
+        if u64::from(bytes) > PACKET_BYTES {
+            sleep_until(begin).await;
+        }
     }
 }
 

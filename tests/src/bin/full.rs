@@ -11,8 +11,8 @@ use clap::{Parser, ValueEnum};
 use twinlog_tests::{
     deadline::now,
     scenario::{
-        Figures, Scale, Scenario, configs, copy, flows, held, identity, kills, lies, parity, quotas, run,
-        start, state, target, topics,
+        Figures, Scale, Scenario, configs, copy, flows, held, identity, kills, lies, memory, parity, quotas,
+        run, start, state, target, topics,
     },
 };
 
@@ -80,6 +80,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     all.extend(configs::all());
     all.extend(flows::all());
     all.extend(quotas::all());
+    all.extend(memory::all());
     all.extend(held::all());
     all.extend(parity::all());
     all.extend(start::all());

@@ -9,6 +9,7 @@ pub mod kills;
 mod lab;
 pub mod lies;
 mod load;
+pub mod memory;
 pub mod parity;
 pub mod quotas;
 pub mod start;

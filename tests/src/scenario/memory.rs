@@ -1,0 +1,113 @@
+//! `memory.max` and `throttle`: bounds hold while more waits than fits, and nobody starves.
+
+use std::time::Duration;
+
+use anyhow::ensure;
+
+use super::{Figures, LabSpec, Scale, Scenario};
+use crate::{
+    bench::usage::Usage,
+    deadline::{Deadline, now},
+    judge::{NewTopic, WriteRecords},
+    real::{Version, kafka::ClusterSpec},
+};
+
+/// Records of 10 KB, ten of them in a batch of 100 KB.
+const VALUE_BYTES: u32 = 10_000;
+const BATCH_RECORDS: u32 = 10;
+const BATCH_BYTES: u32 = 110_000;
+/// Bytes per second that reach the target.
+const SLOW: u64 = 1_000_000;
+const MEMORY_MIB: u64 = 32;
+/// What the process may need beside the records.
+const BESIDE_MIB: u64 = 64;
+
+/// All of them.
+#[must_use]
+pub fn all() -> Vec<Scenario> {
+    vec![slow_target(), throttle()]
+}
+
+/// More batches wait than memory holds, and the target takes 1 MB/s: a thousand partitions in a run of twenty kills, where each
+/// has to get on within five minutes.
+#[must_use]
+pub fn slow_target() -> Scenario {
+    let target = ClusterSpec::single(Version::V4_3_1).behind_proxy();
+    let spec = LabSpec::pair(ClusterSpec::single(Version::V4_3_1), target);
+    Scenario::alone("a slow target, more waiting than memory.max", spec, |lab, scale| {
+        let (partitions, batches) = size(scale);
+        let topic = "memory.slow";
+        lab.create(&[NewTopic::new(topic, partitions)])?;
+        let records = partitions * batches * BATCH_RECORDS;
+        lab.judge.write(
+            &lab.source,
+            &WriteRecords {
+                value_bytes: VALUE_BYTES,
+                batch_bytes: BATCH_BYTES,
+                linger_ms: 1_000,
+                ..WriteRecords::new(topic, partitions, records)
+            },
+        )?;
+        lab.target.proxy()?.limit_bytes_per_second(SLOW);
+        let flow = lab.flow(topic).with("memory.max", &format!("{MEMORY_MIB} MiB"));
+        let mut twinlog = lab.twinlog(&flow, &[])?;
+        let begin = now();
+        Deadline::after(Duration::from_secs(300)).wait("the first batch of each partition", || {
+            twinlog.ensure_running()?;
+            if !lab.target_has(topic)? {
+                return Ok(None);
+            }
+            let offsets = lab.judge.offsets(&lab.target, topic)?;
+            Ok(offsets.iter().all(|partition| partition.end > 0).then_some(()))
+        })?;
+        let seconds = begin.elapsed().as_secs();
+        lab.target.proxy()?.limit_bytes_per_second(0);
+        lab.wait_for_copy(topic, records.into(), Duration::from_secs(300))?;
+        let peak_mib = Usage::of(twinlog.id())?.peak_kib >> 10;
+        twinlog.stop()?;
+        ensure!(
+            peak_mib <= MEMORY_MIB + BESIDE_MIB,
+            "{peak_mib} MiB at the peak, with {MEMORY_MIB} for records"
+        );
+        let log = twinlog.log()?;
+        for trouble in ["had no answer", "connection lost"] {
+            ensure!(!log.contains(trouble), "`{trouble}` although the target only was slow:\n{log}");
+        }
+        let records = lab.ensure_equal(&[topic])?.records;
+        let figures = Figures::default().with("records", records).with("partitions", partitions.into());
+        Ok(figures.with("seconds until each had begun", seconds).with("MiB at the peak", peak_mib))
+    })
+}
+
+/// Partitions, and batches of each: 25 times what memory holds in the full size.
+fn size(scale: &Scale) -> (u32, u32) {
+    if scale.kills < 20 { (60, 10) } else { (1_000, 8) }
+}
+
+/// A flow copies as fast as it may, and no faster.
+#[must_use]
+pub fn throttle() -> Scenario {
+    const RATE: u64 = 1_000_000;
+    Scenario::shared("a flow with a throttle of its own", LabSpec::newest(), |lab, _| {
+        let topic = "memory.throttle";
+        lab.create(&[NewTopic::new(topic, 4)])?;
+        let records = 10_000;
+        lab.judge.write(
+            &lab.source,
+            &WriteRecords { value_bytes: 1_000, ..WriteRecords::new(topic, 4, records) },
+        )?;
+        let flow = lab.flow(topic).with("src->dst.throttle", &RATE.to_string());
+        let mut twinlog = lab.twinlog(&flow, &[])?;
+        lab.wait_for_copy(topic, 1_000, Duration::from_secs(30))?;
+        let (from, begin) = (lab.copied(topic)?, now());
+        lab.wait_for_copy(topic, records.into(), Duration::from_secs(60))?;
+        let took_ms = u64::try_from(begin.elapsed().as_millis())?;
+        twinlog.stop()?;
+        let bytes = lab.target.log_bytes(1, topic)?;
+        let rate = bytes * u64::try_from(i64::from(records) - from)? * 1000 / u64::from(records) / took_ms;
+        let (least, most) = (RATE * 8 / 10, RATE * 11 / 10);
+        ensure!((least..=most).contains(&rate), "{rate} bytes per second, not about {RATE}");
+        let records = lab.ensure_equal(&[topic])?.records;
+        Ok(Figures::default().with("records", records).with("bytes per second", rate))
+    })
+}
