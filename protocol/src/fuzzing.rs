@@ -2,13 +2,14 @@
 //!
 //! F1 Nothing panics or reserves by a length that the input names. F2 Slices that come out lie in the input. F3 A
 //! patched CRC is as right, or wrong by the same bits, as the one that came. F4 Trimming keeps the last records.
+//! F5 Merging keeps all records.
 
 use bytes::Bytes;
 
 use crate::batch::{
     BatchHeader, BatchView, Entry, HEADER_BYTES, ProducerStamp, Verdict, batches, crc, rewrite, verdict,
 };
-use crate::record::{Record, records, trim};
+use crate::record::{Merge, Record, records, trim};
 use crate::{DecodeError, fetch};
 
 const UNPACKED_BYTES_MAX: usize = 1 << 20;
@@ -44,6 +45,7 @@ fn walk(input: &Bytes) {
                 walked_bytes += view.bytes().len();
                 forwarded(&view);
                 trimmed(&view);
+                merged(&view);
             }
             Ok(Entry::Legacy { bytes, .. }) => {
                 assert_inside(&bytes, input);
@@ -84,6 +86,21 @@ fn trimmed(view: &BatchView) {
     let (all, rest) = (absolute(&view), absolute(&kept));
     let (all, rest) = (all.expect("trim read them"), rest.expect("trim wrote them"));
     assert!(all.ends_with(&rest) && !rest.is_empty(), "trimming keeps the last records as they are");
+}
+
+/// The batch, and itself once more behind it.
+fn merged(view: &BatchView) {
+    let first = sound(view);
+    let mut header = *first.header();
+    header.base_offset = header.next_offset();
+    let Ok(second) = BatchView::parse([&header.encode()[..], &first.body()].concat().into()) else { return };
+    let Ok(mut merge) = Merge::begin(&first, UNPACKED_BYTES_MAX) else { return };
+    let views = if merge.push(&second) == Ok(true) { vec![first, second] } else { vec![first] };
+    let one = merge.finish().expect("records that were read are written");
+    assert_eq!(one.check_crc(), Ok(()));
+    assert!(one.header().is_dense());
+    let Ok(all) = views.iter().map(absolute).collect::<Result<Vec<_>, _>>() else { return };
+    assert_eq!(absolute(&one), Ok(all.concat()), "merging keeps all records as they are");
 }
 
 /// The batch with the right CRC, so that what lies behind that check is reached.

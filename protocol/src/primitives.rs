@@ -255,7 +255,7 @@ pub(crate) fn check_read(
 }
 
 /// An unsigned varint.
-pub(crate) fn put_uvarint(out: &mut BytesMut, mut value: u64) {
+pub(crate) fn put_uvarint(out: &mut impl BufMut, mut value: u64) {
     loop {
         let [low, ..] = value.to_le_bytes();
         value >>= 7;
@@ -267,7 +267,7 @@ pub(crate) fn put_uvarint(out: &mut BytesMut, mut value: u64) {
 }
 
 /// A zigzag varint; for the values of 32 bits the same bytes as Kafka's shorter type.
-pub(crate) fn put_varint(out: &mut BytesMut, value: i64) {
+pub(crate) fn put_varint(out: &mut impl BufMut, value: i64) {
     put_uvarint(out, ((value << 1) ^ (value >> 63)).cast_unsigned());
 }
 

@@ -13,7 +13,7 @@ use twinlog_protocol::batch::{
 };
 use twinlog_protocol::fetch::{AbortedTransaction, FetchResponse};
 use twinlog_protocol::produce::{ProduceResponse, RecordError};
-use twinlog_protocol::record::{BatchBuilder, decompress, records, trim};
+use twinlog_protocol::record::{BatchBuilder, Merge, decompress, records, trim};
 
 const SETS: [&str; 3] = ["4.3.1", "2.8.2", "librdkafka-2.16.0"];
 const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
@@ -153,6 +153,26 @@ fn trimming_anywhere_leaves_the_rest() {
                 );
             }
         }
+    });
+}
+
+#[test]
+fn batches_of_a_log_merge_into_one_with_the_same_records() {
+    every_codec(|name, views| {
+        assert!(views.len() > 1, "{name}: {}", views.len());
+        let mut merge = Merge::begin(&views[0], UNPACKED_BYTES_MAX).unwrap();
+        for view in &views[1..] {
+            assert_eq!(merge.push(view), Ok(true), "{name}");
+        }
+        let merged = merge.finish().unwrap();
+        merged.check_crc().unwrap();
+        assert_eq!(listing(&merged), lines("records.tsv"), "{name}");
+        assert_eq!(Entry::Batch(merged.clone()).verdict(0), Verdict::HeaderOnly);
+        let (header, first) = (*merged.header(), views[0].header());
+        assert_eq!(header.attributes, first.attributes, "{name}");
+        assert_eq!(Some(header.max_timestamp), views.iter().map(|view| view.header().max_timestamp).max());
+        let end = views.last().unwrap().header().next_offset();
+        assert_eq!((header.base_offset, header.next_offset()), (first.base_offset, end), "{name}");
     });
 }
 

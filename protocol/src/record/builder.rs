@@ -1,20 +1,31 @@
 //! Makes a batch from records: for our own topics, for re-encoding, and for tests.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
 use super::codec::compress;
-use super::fields::{Header, Record};
+use super::fields::{Header, Record, put_length};
 use crate::EncodeError;
 use crate::batch::{Attributes, BatchHeader, BatchView, Compression, HEADER_BYTES, ProducerStamp, crc};
+use crate::primitives::put_varint;
 
 /// Bytes that `batch_length` counts in front of the payload.
 const COUNTED_BYTES: usize = 49;
+/// Bytes of a record's two deltas: varints of 64 and 32 bits.
+const DELTAS_BYTES_MAX: usize = 10 + 5;
 
 /// Collects records into one dense batch: their offsets follow on one another from the base offset.
 #[derive(Debug, Clone)]
 pub struct BatchBuilder {
     header: BatchHeader,
     payload: BytesMut,
+}
+
+/// What a batch in the making holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    header: BatchHeader,
+    /// Bytes of the records, not packed.
+    pub(super) payload_bytes: usize,
 }
 
 impl Default for BatchBuilder {
@@ -90,22 +101,68 @@ impl BatchBuilder {
 
     /// Appends `record` at `timestamp_ms`; its deltas are set here.
     pub(super) fn push_record(&mut self, timestamp_ms: i64, mut record: Record) -> Result<(), EncodeError> {
-        let Some(record_count) = self.header.record_count.checked_add(1) else {
+        let header;
+        (header, record.timestamp_delta) = self.with_one_more(timestamp_ms)?;
+        record.offset_delta = header.last_offset_delta;
+        record.encode(&mut self.payload)?;
+        self.header = header;
+        Ok(())
+    }
+
+    /// Appends a record at `timestamp_ms` whose key, value and headers are encoded in `tail`: what stands in a record
+    /// behind its offset delta.
+    pub(super) fn push_encoded(
+        &mut self,
+        timestamp_ms: i64,
+        attributes: i8,
+        tail: &[u8],
+    ) -> Result<(), EncodeError> {
+        let (header, timestamp_delta) = self.with_one_more(timestamp_ms)?;
+        let mut deltas = [0; DELTAS_BYTES_MAX];
+        let mut rest = &mut deltas[..];
+        put_varint(&mut rest, timestamp_delta);
+        put_varint(&mut rest, header.last_offset_delta.into());
+        let deltas_bytes = DELTAS_BYTES_MAX - rest.len();
+        put_length(&mut self.payload, "record", 1 + deltas_bytes + tail.len())?;
+        self.payload.put_i8(attributes);
+        self.payload.put_slice(&deltas[..deltas_bytes]);
+        self.payload.put_slice(tail);
+        self.header = header;
+        Ok(())
+    }
+
+    /// The header with another record, which is the last one, and that record's timestamp delta.
+    fn with_one_more(&self, timestamp_ms: i64) -> Result<(BatchHeader, i64), EncodeError> {
+        let mut header = self.header;
+        let Some(record_count) = header.record_count.checked_add(1) else {
             let limit = i32::MAX as usize;
             return Err(EncodeError::TooLong { field: "records", length: limit + 1, limit });
         };
-        if self.header.record_count == 0 {
-            self.header.base_timestamp = timestamp_ms;
-            self.header.max_timestamp = timestamp_ms;
+        if header.record_count == 0 {
+            header.base_timestamp = timestamp_ms;
+            header.max_timestamp = timestamp_ms;
         }
-        record.offset_delta = self.header.record_count;
+        header.record_count = record_count;
+        header.last_offset_delta = record_count - 1;
+        header.max_timestamp = header.max_timestamp.max(timestamp_ms);
         // Kafka's readers add the delta in wrapping arithmetic, so that any two timestamps have one.
-        record.timestamp_delta = timestamp_ms.wrapping_sub(self.header.base_timestamp);
-        record.encode(&mut self.payload)?;
-        self.header.record_count = record_count;
-        self.header.last_offset_delta = record_count - 1;
-        self.header.max_timestamp = self.header.max_timestamp.max(timestamp_ms);
-        Ok(())
+        Ok((header, timestamp_ms.wrapping_sub(header.base_timestamp)))
+    }
+
+    /// Makes room for so many bytes of records.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.payload.reserve(bytes);
+    }
+
+    /// What the batch holds so far, to come [back to](Self::back_to).
+    pub(super) fn held(&self) -> Held {
+        Held { header: self.header, payload_bytes: self.payload.len() }
+    }
+
+    /// Takes the records out again that came after `held`.
+    pub(super) fn back_to(&mut self, held: Held) {
+        self.header = held.header;
+        self.payload.truncate(held.payload_bytes);
     }
 
     /// The batch with its packed payload, its length and its CRC.

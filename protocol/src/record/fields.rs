@@ -15,7 +15,7 @@ use crate::primitives::put_varint;
 use crate::{DecodeError, EncodeError};
 
 /// Least bytes of a record: length, attributes, two deltas, key, value, header count.
-const RECORD_BYTES_MIN: usize = 7;
+pub(super) const RECORD_BYTES_MIN: usize = 7;
 
 /// One record as it stands in its batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -122,7 +122,7 @@ fn put_nullable(out: &mut BytesMut, field: &'static str, bytes: Option<&Bytes>) 
     Ok(())
 }
 
-fn put_length(out: &mut BytesMut, field: &'static str, length: usize) -> Result<(), EncodeError> {
+pub(super) fn put_length(out: &mut BytesMut, field: &'static str, length: usize) -> Result<(), EncodeError> {
     let Ok(value) = i32::try_from(length) else {
         return Err(EncodeError::TooLong { field, length, limit: i32::MAX as usize });
     };

@@ -1,0 +1,161 @@
+//! Several small batches that follow on one another as one batch: the target has a header less to work for each.
+//!
+//! M1 Every record keeps its timestamp, key, value, headers and order; only its deltas are written anew, all that stands
+//! behind them is copied byte for byte. M2 A source batch goes in under a CRC that is right: a damaged one is an error,
+//! not a fresh CRC. M3 The records unpack to no more than a limit, and no more is reserved.
+//!
+//! # References
+//! `DefaultRecord.writeTo`; `LogValidator`: offset deltas that follow on are what lets a broker append without rewriting.
+
+use bytes::Bytes;
+
+use super::builder::{BatchBuilder, Held};
+use super::codec::decompress;
+use super::fields::RECORD_BYTES_MIN;
+use crate::batch::{Attributes, BatchHeader, BatchView, ProducerStamp, TimestampType};
+use crate::cursor::Cursor;
+use crate::{DecodeError, EncodeError};
+
+/// No producer: whoever sends the batch says who he is.
+const NOBODY: ProducerStamp = ProducerStamp { producer_id: -1, producer_epoch: -1, base_sequence: -1 };
+
+/// Whether `next` can go into one batch behind `last`: both dense, offset by offset, of one codec, with timestamps of their
+/// own, and both of records that consumers see.
+#[must_use]
+pub fn can_merge(last: &BatchHeader, next: &BatchHeader) -> bool {
+    let codec =
+        |header: &BatchHeader| mergeable(header).then(|| header.attributes.compression().ok()).flatten();
+    codec(last).is_some() && codec(last) == codec(next) && last.next_offset() == next.base_offset
+}
+
+fn mergeable(header: &BatchHeader) -> bool {
+    let Attributes(bits) = header.attributes;
+    let is_plain = !header.attributes.is_control()
+        && !header.attributes.has_delete_horizon()
+        && header.attributes.timestamp_type() == TimestampType::CreateTime;
+    // Bits that no Kafka has given out may change what a record means.
+    is_plain && bits & !0x1f == 0 && header.is_dense() && header.record_count > 0
+}
+
+/// Batches on their way into one.
+#[derive(Debug)]
+pub struct Merge {
+    new: BatchBuilder,
+    /// Header of the last batch that went in.
+    last: BatchHeader,
+    bytes_max: usize,
+}
+
+impl Merge {
+    /// Begins with `first`. All records together unpack to at most `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// [`DecodeError::BadValue`] when the CRC is wrong, and for a batch that [`can_merge`] rules out; otherwise what a
+    /// payload can have wrong, and records that take more than `bytes_max` bytes.
+    pub fn begin(first: &BatchView, bytes_max: usize) -> Result<Self, DecodeError> {
+        let header = first.header();
+        if !mergeable(header) {
+            let (value, reason) = (header.attributes.0.into(), "a batch of this kind is not merged");
+            return Err(DecodeError::BadValue { field: "attributes", at: 21, value, reason });
+        }
+        let base = BatchHeader { attributes: header.attributes.without_transactional(), ..*header };
+        let mut merge = Self { new: BatchBuilder::like(&base).producer(NOBODY), last: *header, bytes_max };
+        if merge.append(first)? {
+            return Ok(merge);
+        }
+        let reason = format!("its records take more than the limit of {bytes_max} bytes");
+        Err(DecodeError::Refused { what: "batch to merge", reason })
+    }
+
+    /// Puts `next` behind what is there. Tells whether it did: not where [`can_merge`] rules it out, and not where the
+    /// limit would be passed. Then, and on an error, everything is as before.
+    ///
+    /// # Errors
+    /// As [`Merge::begin`].
+    pub fn push(&mut self, next: &BatchView) -> Result<bool, DecodeError> {
+        if !can_merge(&self.last, next.header()) || !self.append(next)? {
+            return Ok(false);
+        }
+        self.last = *next.header();
+        Ok(true)
+    }
+
+    /// Makes room for so many bytes of records, or for as many as the limit allows.
+    pub fn reserve(&mut self, bytes: usize) {
+        let held = self.new.held().payload_bytes;
+        self.new.reserve(bytes.min(self.bytes_max.saturating_sub(held)));
+    }
+
+    /// The one batch: at the first one's base offset, packed with their codec, without a producer.
+    ///
+    /// # Errors
+    /// [`EncodeError`] as from [`BatchBuilder::build`].
+    pub fn finish(self) -> Result<BatchView, EncodeError> {
+        self.new.build()
+    }
+
+    /// Appends the records of `view`, or none of them.
+    fn append(&mut self, view: &BatchView) -> Result<bool, DecodeError> {
+        let held = self.new.held();
+        let appended = self.try_append(view, held);
+        if !matches!(appended, Ok(true)) {
+            self.new.back_to(held);
+        }
+        appended
+    }
+
+    fn try_append(&mut self, view: &BatchView, held: Held) -> Result<bool, DecodeError> {
+        view.check_crc()?;
+        let header = view.header();
+        let payload = decompress(header.attributes.compression()?, &view.body(), self.bytes_max)?;
+        if payload.len() > self.bytes_max.saturating_sub(held.payload_bytes) {
+            return Ok(false);
+        }
+        let mut cursor = Cursor::new(payload);
+        cursor.bounded("record count", header.record_count.into(), RECORD_BYTES_MIN)?;
+        for expected in 0..header.record_count {
+            self.append_record(&mut cursor, header.base_timestamp, expected)?;
+            // Deltas may have become longer.
+            if self.new.held().payload_bytes > self.bytes_max {
+                return Ok(false);
+            }
+        }
+        match cursor.left() {
+            0 => Ok(true),
+            left => Err(DecodeError::TrailingBytes { what: "the batch's records", left }),
+        }
+    }
+
+    fn append_record(
+        &mut self,
+        cursor: &mut Cursor,
+        base_timestamp: i64,
+        expected: i32,
+    ) -> Result<(), DecodeError> {
+        let length = cursor.varint("record length")?;
+        let length = cursor.bounded("record length", length.into(), 1)?;
+        let begin = cursor.at();
+        let attributes = cursor.i8("record attributes")?;
+        let timestamp_delta = cursor.varlong("timestamp delta")?;
+        let offset_delta = cursor.varint("offset delta")?;
+        if offset_delta != expected {
+            let reason = "offsets of a dense batch follow on";
+            let (at, value) = (begin, offset_delta.into());
+            return Err(DecodeError::BadValue { field: "offset delta", at, value, reason });
+        }
+        let read = cursor.at() - begin;
+        let Some(tail_bytes) = length.checked_sub(read) else {
+            let (wanted, left) = (read, length);
+            return Err(DecodeError::Truncated { field: "record", at: begin, wanted, left });
+        };
+        let tail: &Bytes = cursor.rest();
+        let timestamp_ms = base_timestamp.wrapping_add(timestamp_delta);
+        self.new
+            .push_encoded(timestamp_ms, attributes, &tail[..tail_bytes])
+            .map_err(|error| DecodeError::Refused { what: "merged batch", reason: error.to_string() })?;
+        cursor.skip("record", tail_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;
