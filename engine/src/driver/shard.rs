@@ -34,7 +34,9 @@ use crate::machine::flow_identity::FlowIdentity;
 use crate::machine::flow_starts::FlowStarts;
 use crate::machine::hold::Side;
 use crate::machine::line_up::{LastBatch, Question};
-use crate::machine::partition::{CopySearch, PartitionConfig, PartitionMachine, RequestFailure, SourceSpan};
+use crate::machine::partition::{
+    CopySearch, MergeSizes, PartitionConfig, PartitionMachine, RequestFailure, SourceSpan,
+};
 use crate::machine::partition_record::PartitionRecord;
 use crate::machine::produce_window::ProduceAnswer;
 use crate::machine::resume::Tail;
@@ -283,6 +285,7 @@ impl Shard {
             first_epoch: self.parts.first_epoch,
             first_sequence: 0,
             backlog_bytes_max: BACKLOG_BYTES_MAX,
+            merge_sizes: MergeSizes::default(),
         };
         let record = self.records.remove(&key).unwrap_or_default();
         let start = self.starts.take(&key.source_topic, key.partition);

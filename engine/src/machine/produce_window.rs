@@ -4,7 +4,7 @@
 //! - W2: the first answer that is not a plain success closes the window. Nothing is sent any more, what was sent behind
 //!   it is answered or lost, and only then the partition lines up. Nothing is ever sent again blindly.
 //! - W3: while an epoch has no batch in the log the window is one wide: a refused first batch must not be followed by a
-//!   second one, which a broker without our state would take.
+//!   second one, which a broker without our state would take. The same goes for a batch that may be too large.
 //!
 //! # References
 //! `Sender`, `TransactionManager` (client); `ProducerAppendInfo.checkSequence`: the last five batches are recognised.
@@ -30,8 +30,12 @@ pub struct Sent {
     pub records: u32,
     /// Upstream offset of its first record.
     pub upstream: i64,
-    /// Bytes of the batch.
+    /// Bytes of it at the source.
     pub bytes: usize,
+    /// Bytes of it as it is sent.
+    pub sent_bytes: usize,
+    /// Batches of the source in it.
+    pub batches: u32,
 }
 
 /// How a Produce request ended for a batch.
@@ -112,6 +116,12 @@ impl ProduceWindow {
         self.closing.is_none() && self.flights.len() < limit
     }
 
+    /// What is sent next goes alone: nothing else is sent before it is acknowledged.
+    pub fn narrow(&mut self) {
+        assert!(self.flights.is_empty(), "what goes alone has nothing before it");
+        self.fresh = true;
+    }
+
     /// Whether nothing is under way.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -137,6 +147,13 @@ impl ProduceWindow {
         if let Some(flight) = self.flights.iter_mut().find(|flight| flight.ticket == ticket) {
             flight.answer = Some(answer);
         }
+    }
+
+    /// A batch that is under way, and when it was sent.
+    #[must_use]
+    pub fn under_way(&self, ticket: u64) -> Option<(&Sent, Now)> {
+        let flight = self.flights.iter().find(|flight| flight.ticket == ticket);
+        flight.map(|flight| (&flight.batch, flight.sent_at))
     }
 
     /// The next acknowledged batch and its base offset, in order of sending.
@@ -186,7 +203,7 @@ mod tests {
     const ACK: ProduceAnswer = ProduceAnswer::Acknowledged { base_offset: 40 };
 
     fn batch(number: u64) -> Sent {
-        Sent { number, records: 1, upstream: 0, bytes: 100 }
+        Sent { number, records: 1, upstream: 0, bytes: 100, sent_bytes: 100, batches: 1 }
     }
 
     fn window(fresh: bool, sent: u64) -> ProduceWindow {
@@ -215,6 +232,18 @@ mod tests {
         let mut window = window(true, 1);
         assert!(!window.has_room());
         window.handle_answer(0, ACK);
+        assert!(window.poll_acknowledged().is_some());
+        assert!(window.has_room());
+    }
+
+    #[test]
+    fn what_is_to_go_alone_has_nothing_behind_it_until_it_is_acknowledged() {
+        let mut window = window(false, 0);
+        window.narrow();
+        let ticket = window.send(NOW, batch(0));
+        assert!(!window.has_room());
+        assert_eq!(window.under_way(ticket), Some((&batch(0), NOW)));
+        window.handle_answer(ticket, ACK);
         assert!(window.poll_acknowledged().is_some());
         assert!(window.has_room());
     }

@@ -50,6 +50,7 @@ impl Cluster {
         let old = &mut self.partitions[index];
         let mut new = Partition::new(old.topic_id + 1000, self.nodes.len(), 0, old.isr_min);
         new.answers = old.abandon();
+        new.batch_bytes_max = old.batch_bytes_max;
         for (member, node) in new.members.iter_mut().zip(&self.nodes) {
             member.alive = node.alive;
             // Each node hears of the new topic with its first leader.

@@ -11,6 +11,7 @@ use twinlog_protocol::record::records;
 use super::instance::{Job, key_of};
 use super::net::{Lane, Purpose, Request};
 use super::replica::Batch;
+use super::source::SOURCE_BATCH_RECORDS_MAX;
 use super::world::{Event, World, say};
 
 impl World<'_> {
@@ -109,6 +110,7 @@ impl World<'_> {
         assert!(in_flight <= IN_FLIGHT_MAX, "W1: i{slot} p{partition} has {in_flight} batches under way");
         let (stamp, batch) = received(batch);
         self.checker.sending(partition, stamp, &batch, in_flight);
+        self.merged += u64::from(batch.count > SOURCE_BATCH_RECORDS_MAX);
         let topic_id = self.slots[slot].instance.as_ref().map_or(0, |one| one.leaders[partition].topic_id);
         let request = Request::Produce { partition, topic_id, batch };
         self.send_or_fail(slot, node, lane, request, Purpose::Produce { partition, ticket });
@@ -141,6 +143,7 @@ fn request_of(question: Question, partition: usize, epoch: i32, producer_id: Opt
 /// A batch as the target reads it off the wire.
 fn received(sent: &Forwarded) -> (ProducerStamp, Batch) {
     let bytes = [&sent.head[..], &sent.body].concat();
+    let bytes_sent = bytes.len();
     let view = BatchView::parse(bytes.into()).expect("a whole batch");
     view.check_crc().expect("the patched checksum");
     let header = view.header();
@@ -155,7 +158,7 @@ fn received(sent: &Forwarded) -> (ProducerStamp, Batch) {
     let records =
         records.map(|record| (record.offset_delta.unsigned_abs(), record.key, record.value)).collect();
     let count = header.record_count.unsigned_abs();
-    (stamp, Batch { base_offset: 0, count, leader_epoch: -1, stamp: Some(stamp), records })
+    (stamp, Batch { base_offset: 0, count, leader_epoch: -1, stamp: Some(stamp), bytes: bytes_sent, records })
 }
 
 fn state_batch(stamp: ProducerStamp, instance: u64, entries: Vec<StateEntry>) -> Batch {
@@ -163,5 +166,5 @@ fn state_batch(stamp: ProducerStamp, instance: u64, entries: Vec<StateEntry>) ->
     let stored = |entry| Stored { source_cluster_id: "source".into(), instance, entry };
     let encoded = entries.into_iter().map(|entry| record::encode(&stored(entry)));
     let records = (0..).zip(encoded).map(|(place, (key, value))| (place, Some(key), Some(value))).collect();
-    Batch { base_offset: 0, count, leader_epoch: -1, stamp: Some(stamp), records }
+    Batch { base_offset: 0, count, leader_epoch: -1, stamp: Some(stamp), bytes: 0, records }
 }

@@ -221,7 +221,8 @@ impl World<'_> {
         let partition = self.rng.usize(..self.plan.partitions);
         let target = &mut self.cluster.partitions[partition];
         let count = self.rng.u32(1..4);
-        let batch = Batch { base_offset: 0, count, leader_epoch: -1, stamp: None, records: Vec::new() };
+        let batch =
+            Batch { base_offset: 0, count, leader_epoch: -1, stamp: None, bytes: 0, records: Vec::new() };
         if let Some(leader) = target.leader.filter(|leader| target.leading(*leader).is_ok()) {
             target.append_foreign(leader, batch);
             say!(self, "p{partition} gets {count} records of others");

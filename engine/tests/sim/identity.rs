@@ -27,6 +27,7 @@ impl World<'_> {
             first_epoch: self.plan.first_epoch.saturating_add(self.rng.i16(0..3)),
             first_sequence: self.plan.first_sequence,
             backlog_bytes_max: self.plan.backlog_bytes_max,
+            merge_sizes: self.plan.merge_sizes,
         };
         let compacts = self.plan.may(Fault::CompactSource);
         let starts = &mut instance.starts;

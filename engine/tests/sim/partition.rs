@@ -50,6 +50,8 @@ pub(crate) struct Partition {
     pub(crate) isr_min: usize,
     /// Batches are too large for the topic until then.
     pub(crate) refuses_until: Now,
+    /// The largest batch that the topic takes.
+    pub(crate) batch_bytes_max: usize,
     waiting: Vec<Waiting>,
     /// Answers that are ready to go.
     pub(crate) answers: Vec<(Ticket, Reply)>,
@@ -73,6 +75,7 @@ impl Partition {
             isr_min,
             isr,
             refuses_until: Now::ZERO,
+            batch_bytes_max: usize::MAX,
             waiting: Vec::new(),
             answers: Vec::new(),
         }
@@ -110,7 +113,7 @@ impl Partition {
         mut batch: Batch,
     ) -> Result<(), ErrorCode> {
         let member = self.leading(node)?;
-        if now < self.refuses_until {
+        if now < self.refuses_until || batch.bytes > self.batch_bytes_max {
             return Err(ErrorCode::MessageTooLarge);
         }
         if member.isr.len() < self.isr_min {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
+use twinlog_engine::machine::partition::MergeSizes;
 
 /// Which premises of exactly-once a schedule keeps, and hence what may go wrong in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +88,9 @@ pub(crate) struct Plan {
     pub(crate) first_sequence: i32,
     pub(crate) first_epoch: i16,
     pub(crate) backlog_bytes_max: usize,
+    pub(crate) merge_sizes: MergeSizes,
+    /// The largest batch that a topic of the target takes.
+    pub(crate) batch_bytes_max: usize,
     /// Fingerprint of each instance's options.
     pub(crate) fingerprints: Vec<u64>,
     /// Whether each instance's file says `latest`.
@@ -105,6 +109,9 @@ impl Plan {
         let faults = ALL.into_iter().filter(|fault| rng.bool() && fits(fault)).collect();
         let nodes = if rng.u8(..4) == 0 { 1 } else { 3 };
         let near_wrap = i32::MAX - rng.i32(0..60);
+        // Of its own, so that schedules without merging stay what they were.
+        let mut merging = Rng::with_seed(rng.clone().u64(..));
+        let batch_bytes_max = [usize::MAX, usize::MAX, 300, 600][merging.usize(..4)];
         Self {
             instances,
             partitions: rng.usize(1..=3),
@@ -124,13 +131,33 @@ impl Plan {
             first_sequence: if rng.u8(..4) == 0 { near_wrap } else { 0 },
             first_epoch: if rng.u8(..16) == 0 { i16::MAX - rng.i16(0..3) } else { rng.i16(1..8191) },
             backlog_bytes_max: [200, 1500, 1 << 20][rng.usize(..3)],
+            merge_sizes: merge_sizes(family, batch_bytes_max, &mut merging),
+            batch_bytes_max,
             fingerprints: (0..instances).map(|_| if rng.u8(..12) == 0 { 8 } else { 7 }).collect(),
             latest: (0..instances).map(|_| family == Family::Latest && rng.u8(..6) > 0).collect(),
         }
     }
 
+    /// Every batch goes as the source has it.
+    pub(crate) fn without_merging(&mut self) {
+        let MergeSizes { sure_bytes, .. } = self.merge_sizes;
+        self.merge_sizes =
+            MergeSizes { small_bytes: 0, small_merged_bytes_max: 0, merged_bytes_max: 0, sure_bytes };
+    }
+
     pub(crate) fn may(&self, fault: Fault) -> bool {
         self.faults.contains(&fault)
+    }
+}
+
+fn merge_sizes(family: Family, batch_bytes_max: usize, rng: &mut Rng) -> MergeSizes {
+    let sure_bytes = [0, 300, 16 << 10][rng.usize(..3)];
+    MergeSizes {
+        small_bytes: [100, 4 << 10][rng.usize(..2)],
+        small_merged_bytes_max: [250, 1000, 64 << 10][rng.usize(..3)],
+        merged_bytes_max: [500, 3000, 1_000_000][rng.usize(..3)],
+        // As with batches that are refused: none with others behind it must be while the broker has no state.
+        sure_bytes: if family == Family::Forgotten { sure_bytes.min(batch_bytes_max) } else { sure_bytes },
     }
 }
 

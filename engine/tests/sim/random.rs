@@ -8,9 +8,10 @@ const SEEDS: u64 = 300;
 fn check_all(family: Family) -> run::Seen {
     let first = run::number("TWINLOG_SIM_FIRST").unwrap_or(0);
     let count = run::number("TWINLOG_SIM_SEEDS").unwrap_or(SEEDS);
-    let seen = run::check(family, first..first + count);
+    let seen = run::check(family, first..first + count, run::as_drawn);
     println!("{family:?}: {count} seeds, {seen:?}");
     assert!(seen.events > 100 * count, "the schedules hardly do anything");
+    assert!(4 * seen.merged > count, "the schedules hardly merge anything");
     seen
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Batch {
     pub(crate) leader_epoch: i32,
     /// None for a writer that is not ours.
     pub(crate) stamp: Option<ProducerStamp>,
+    /// Bytes as it was sent, 0 where nobody minds.
+    pub(crate) bytes: usize,
     pub(crate) records: Vec<Kept>,
 }
 

@@ -23,6 +23,12 @@ const LINES_MAX: usize = 400;
 /// Failures after which no more seeds are tried.
 const FAILURES_MAX: usize = 20;
 
+/// What is changed of a drawn plan.
+pub(crate) type Alter = fn(&mut Plan);
+
+/// The plan as it was drawn.
+pub(crate) fn as_drawn(_: &mut Plan) {}
+
 /// What schedules went through.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seen {
@@ -31,6 +37,8 @@ pub(crate) struct Seen {
     pub(crate) late_starts: u64,
     /// First starts that somebody else's overruled, or that died before their identity.
     pub(crate) losing_starts: u64,
+    /// Batches that were certainly merged.
+    pub(crate) merged: u64,
 }
 
 impl std::ops::AddAssign for Seen {
@@ -38,13 +46,15 @@ impl std::ops::AddAssign for Seen {
         self.events += other.events;
         self.late_starts += other.late_starts;
         self.losing_starts += other.losing_starts;
+        self.merged += other.merged;
     }
 }
 
-/// Runs a seed, panics where an invariant fails.
-pub(crate) fn run(family: Family, seed: u64, trace: &mut Trace) -> Seen {
+/// Runs a seed, its plan changed by `alter`; panics where an invariant fails.
+pub(crate) fn run(family: Family, seed: u64, alter: Alter, trace: &mut Trace) -> Seen {
     let mut rng = Rng::with_seed(seed);
-    let plan = Plan::draw(family, &mut rng);
+    let mut plan = Plan::draw(family, &mut rng);
+    alter(&mut plan);
     trace.line(Duration::ZERO, format_args!("{plan:?}"));
     let mut world = World::new(plan.clone(), rng, trace);
     for slot in 0..plan.instances {
@@ -83,6 +93,7 @@ impl World<'_> {
             events: self.events,
             late_starts: (0..self.plan.partitions).filter(starts_late).count() as u64,
             losing_starts: self.checker.losing_starts() as u64,
+            merged: self.merged,
         }
     }
 
@@ -155,19 +166,19 @@ impl World<'_> {
 }
 
 /// The words of a seed's failure, if it fails.
-fn failure(family: Family, seed: u64, trace: &mut Trace) -> Result<Seen, String> {
-    catch_unwind(AssertUnwindSafe(|| run(family, seed, trace))).map_err(|panic| {
+fn failure(family: Family, seed: u64, alter: Alter, trace: &mut Trace) -> Result<Seen, String> {
+    catch_unwind(AssertUnwindSafe(|| run(family, seed, alter, trace))).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         text.or(panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
     })
 }
 
 /// Runs seeds and tells what they went through. The first one that fails runs again with a trace, which is printed.
-pub(crate) fn check(family: Family, seeds: impl IntoIterator<Item = u64>) -> Seen {
+pub(crate) fn check(family: Family, seeds: impl IntoIterator<Item = u64>, alter: Alter) -> Seen {
     let mut seen = Seen::default();
     let mut failed = Vec::new();
     for seed in seeds {
-        match failure(family, seed, &mut Trace::default()) {
+        match failure(family, seed, alter, &mut Trace::default()) {
             Ok(one) => seen += one,
             Err(why) => {
                 println!("{family:?} seed {seed}: {why}");
@@ -180,7 +191,7 @@ pub(crate) fn check(family: Family, seeds: impl IntoIterator<Item = u64>) -> See
     }
     let Some((seed, why)) = failed.first() else { return seen };
     let mut trace = Trace::recording();
-    let again = failure(family, *seed, &mut trace);
+    let again = failure(family, *seed, alter, &mut trace);
     let lines = trace.lines.unwrap_or_default();
     let shown =
         number("TWINLOG_SIM_LINES").map_or(LINES_MAX, |count| usize::try_from(count).expect("a count"));

@@ -47,6 +47,9 @@ pub(crate) struct SourcePartition {
     recut: bool,
 }
 
+/// Records in a batch of the source, at most, however it is cut.
+pub(crate) const SOURCE_BATCH_RECORDS_MAX: u32 = 11;
+
 /// The value of a record: its upstream offset.
 pub(crate) fn value_of(offset: i64) -> Bytes {
     Bytes::copy_from_slice(&offset.to_be_bytes())
@@ -90,7 +93,7 @@ impl SourcePartition {
             let kind = [Kind::Control, Kind::Emptied, Kind::Removed][rng.usize(..3)];
             (kind, if kind == Kind::Control { 1 } else { rng.u32(1..6) })
         } else {
-            (Kind::Data, if rng.bool() { rng.u32(1..4) } else { rng.u32(1..12) })
+            (Kind::Data, if rng.bool() { rng.u32(1..4) } else { rng.u32(1..=SOURCE_BATCH_RECORDS_MAX) })
         };
         self.pieces.push(Piece { base_offset, count, kind });
         if kind == Kind::Data {

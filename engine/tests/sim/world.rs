@@ -175,6 +175,8 @@ pub(crate) struct World<'a> {
     /// Whoever stops now does not come back.
     pub(crate) ending: bool,
     pub(crate) batches_later: usize,
+    /// Batches sent that hold more records than any of the source.
+    pub(crate) merged: u64,
     /// Idle wakes in a row, to find a timer that never passes.
     pub(crate) idle_wakes: u32,
 }
@@ -204,10 +206,14 @@ impl<'a> World<'a> {
         });
         let sources = sources.collect();
         let checker = Checker::new(plan.partitions);
+        let mut cluster = Cluster::new(plan.nodes, plan.partitions, plan.isr_min);
+        for partition in &mut cluster.partitions[..plan.partitions] {
+            partition.batch_bytes_max = plan.batch_bytes_max;
+        }
         let slot = |_| Slot { life: 0, instance: None, frozen_until: Now::ZERO };
         Self {
             now: Duration::from_secs(1000),
-            cluster: Cluster::new(plan.nodes, plan.partitions, plan.isr_min),
+            cluster,
             slots: (0..plan.instances).map(slot).collect(),
             batches_later: plan.batches_later,
             plan,
@@ -223,6 +229,7 @@ impl<'a> World<'a> {
             checker,
             faulty: true,
             ending: false,
+            merged: 0,
             idle_wakes: 0,
         }
     }

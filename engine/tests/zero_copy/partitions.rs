@@ -7,7 +7,7 @@ use bytes::Bytes;
 use twinlog_engine::machine::Now;
 use twinlog_engine::machine::line_up::Question;
 use twinlog_engine::machine::partition::{
-    Command, Fetched, FetchedRecords, Leader, PartitionConfig, PartitionMachine, SourceSpan,
+    Command, Fetched, FetchedRecords, Leader, MergeSizes, PartitionConfig, PartitionMachine, SourceSpan,
 };
 use twinlog_engine::machine::partition_record::PartitionRecord;
 use twinlog_engine::machine::produce_window::ProduceAnswer;
@@ -43,6 +43,7 @@ impl Partitions {
             first_epoch: 1,
             first_sequence: 0,
             backlog_bytes_max: 64 << 20,
+            merge_sizes: MergeSizes::default(),
         };
         let leader = Some(Leader { node: Some(1), leader_epoch: 0, topic_id: TOPIC_ID });
         let machines = (0..count).map(|_| PartitionMachine::new(config.clone(), PartitionRecord::default()));

@@ -34,7 +34,10 @@ use tokio::{
 };
 use twinlog_engine::{
     io::cluster::{ClusterClient, ClusterConfig},
-    machine::{metadata::HostPort, partition::PartitionConfig},
+    machine::{
+        metadata::HostPort,
+        partition::{MergeSizes, PartitionConfig},
+    },
 };
 
 use self::{rival::Rival, shared_log::SharedLog, upstream::Upstream};
@@ -158,6 +161,7 @@ impl Rivals {
                 first_epoch: random.i16(1..8191),
                 first_sequence: plan.first_sequence(),
                 backlog_bytes_max: BACKLOG_BYTES_MAX,
+                merge_sizes: MergeSizes::default(),
             },
             upstreams: (0..partitions).map(|_| Upstream::new(plan.records, &mut random)).collect(),
             logs: (0..partitions).map(|_| SharedLog::default()).collect(),

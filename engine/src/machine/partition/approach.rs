@@ -24,6 +24,7 @@ impl PartitionMachine {
     pub(super) fn begin_line_up(&mut self, now: Now) {
         let Some((_, leader)) = self.here() else { return self.wait(now) };
         self.backlog.clear();
+        self.merging.handle_line_up();
         self.next_attempt();
         self.storing = false;
         self.phase = Phase::LiningUp { machine: LineUp::new(), leader, record_changes: self.record_changes };
@@ -47,6 +48,7 @@ impl PartitionMachine {
         }
         if let Some(question) = machine.poll_question(now) {
             let (attempt, leader_epoch) = (self.attempt, leader.leader_epoch);
+            self.merging.handle_asked(now);
             self.commands.push_back(Command::Ask { attempt, question, leader_epoch, producer_id });
         }
     }
@@ -58,6 +60,7 @@ impl PartitionMachine {
             return;
         }
         self.heard_at = now;
+        self.merging.handle_told(now);
         match question {
             Question::LogEnd => machine.handle_log_end(offset),
             Question::HighWatermark => machine.handle_high_watermark(now, offset),

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use twinlog_protocol::batch::{self, BatchView, Entry, Verdict};
-use twinlog_protocol::record;
+use twinlog_protocol::batch::{self, BatchView, Compression, Entry, HEADER_BYTES, Verdict};
+use twinlog_protocol::record::{self, Merge, can_merge};
 
 use crate::machine::hold::HoldReason;
 use crate::machine::lineage::Run;
@@ -24,8 +24,32 @@ const RUNS_MAX: usize = 2_500;
 pub(super) struct Planned {
     /// Number, count and upstream offset of its records.
     pub batch: Sent,
-    /// The batch as the source has it, trimmed where our position lies inside.
+    /// The batch as the source has it, trimmed where our position lies inside, or several of them as one.
     pub view: BatchView,
+}
+
+/// How large a merged batch may become.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Bytes of the batches before they are merged.
+    pub bytes_max: usize,
+    /// Records in the merged batch.
+    pub records_max: u32,
+    /// Bytes of the merged batch.
+    pub sent_bytes_max: usize,
+    /// Bytes of its records, unpacked.
+    pub unpacked_bytes_max: usize,
+}
+
+/// The first waiting batches, as far as they can go as one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Stretch {
+    /// How many.
+    pub batches: usize,
+    /// Their bytes.
+    pub bytes: usize,
+    /// Upstream offset behind the last one.
+    pub upstream_next: i64,
 }
 
 /// The waiting batches of one partition.
@@ -120,7 +144,9 @@ impl Backlog {
             self.stored_below = self.stored_below.min(self.next.number);
             self.unstored.push(self.next);
         }
-        let batch = Sent { number: self.next.number, records, upstream, bytes: view.bytes().len() };
+        let bytes = view.bytes().len();
+        let number = self.next.number;
+        let batch = Sent { number, records, upstream, bytes, sent_bytes: bytes, batches: 1 };
         self.next = self.next.at(self.next.number + u64::from(records));
         self.bytes += batch.bytes;
         self.waiting.push_back(Planned { batch, view });
@@ -180,6 +206,60 @@ impl Backlog {
         let planned = self.waiting.pop_front()?;
         self.bytes -= planned.batch.bytes;
         Some(planned)
+    }
+
+    /// The batches that may be sent now and can go as one: each of them `joins`, and they follow on without a gap.
+    #[must_use]
+    pub(super) fn stretch(&self, limits: &Limits, joins: impl Fn(&Sent) -> bool) -> Stretch {
+        let mut stretch = Stretch::default();
+        let mut records = 0u32;
+        let mut last: Option<&Planned> = None;
+        for planned in &self.waiting {
+            let Planned { batch, view } = planned;
+            records = records.saturating_add(batch.records);
+            let fits = stretch.bytes + batch.bytes <= limits.bytes_max && records <= limits.records_max;
+            let follows = last.is_none_or(|last| can_merge(last.view.header(), view.header()));
+            if !(fits && follows && batch.number < self.stored_below && joins(batch)) {
+                break;
+            }
+            stretch.batches += 1;
+            stretch.bytes += batch.bytes;
+            stretch.upstream_next = batch.upstream + i64::from(batch.records);
+            last = Some(planned);
+        }
+        stretch
+    }
+
+    /// So many batches, which a stretch has told of, as one: fewer where their records take more than the limits allow.
+    /// None where that leaves nothing to merge, where the first one is damaged, and where one batch of them would be
+    /// packed larger than the limit; nothing is taken then.
+    pub(super) fn pop_merged(&mut self, batches: usize, limits: &Limits) -> Option<Planned> {
+        let mut parts = self.waiting.iter().take(batches);
+        let first = parts.next()?;
+        let mut payload_bytes_max = limits.unpacked_bytes_max;
+        if first.view.header().attributes.compression() == Ok(Compression::None) {
+            payload_bytes_max = payload_bytes_max.min(limits.sent_bytes_max.saturating_sub(HEADER_BYTES));
+        }
+        let mut merge = Merge::begin(&first.view, payload_bytes_max).ok()?;
+        merge.reserve(parts.clone().map(|part| part.batch.bytes).sum());
+        let mut batch = first.batch;
+        for part in parts {
+            // A damaged batch goes alone, so that the target judges it.
+            if merge.push(&part.view) != Ok(true) {
+                break;
+            }
+            batch.records += part.batch.records;
+            batch.bytes += part.batch.bytes;
+            batch.batches += 1;
+        }
+        let view = merge.finish().ok().filter(|view| view.bytes().len() <= limits.sent_bytes_max)?;
+        if batch.batches < 2 {
+            return None;
+        }
+        batch.sent_bytes = view.bytes().len();
+        self.waiting.drain(..batch.batches as usize);
+        self.bytes -= batch.bytes;
+        Some(Planned { batch, view })
     }
 
     /// Why nothing is planned behind the waiting batches, if so.

@@ -131,6 +131,11 @@ impl PartitionMachine {
         if answer != ProduceAnswer::Lost {
             self.heard_at = now;
         }
+        if let (ProduceAnswer::Acknowledged { .. }, Some((batch, sent_at))) =
+            (&answer, self.window.under_way(ticket))
+        {
+            self.merging.handle_taken(batch, now.saturating_sub(sent_at));
+        }
         self.window.handle_answer(ticket, answer);
         self.advance(now);
     }
@@ -272,7 +277,9 @@ impl PartitionMachine {
             {
                 return self.begin_line_up(now);
             }
-            let Some(planned) = self.backlog.pop_ready() else { return };
+            let Some(planned) = self.pop_next() else {
+                return self.merging.note_crowd(self.backlog.is_ready());
+            };
             if self.record.mark().is_some_and(|mark| planned.batch.number < mark.number) {
                 // Another instance has written these numbers.
                 return self.realign();
@@ -292,6 +299,7 @@ impl PartitionMachine {
             }
             self.send(now, &planned);
         }
+        self.merging.note_crowd(self.backlog.is_ready());
     }
 
     /// Whether the stored map gives the batch's numbers to its records.
@@ -334,6 +342,13 @@ impl PartitionMachine {
             Closing::Drain => {
                 self.window.open(false);
                 self.go_on_copying(now);
+            }
+            Closing::Answer { answer: ProduceAnswer::Failed { code, .. }, batch }
+                if refuses(code) && self.merging.handle_refused(&batch, code) =>
+            {
+                let why = format!("{code} for {} batches as one", batch.batches);
+                self.commands.push_back(Command::Emit(Event::InDoubt { why }));
+                self.begin_line_up(now);
             }
             Closing::Answer { answer: ProduceAnswer::Failed { code, detail }, batch } if refuses(code) => {
                 let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };

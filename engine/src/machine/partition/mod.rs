@@ -22,6 +22,7 @@ mod approach;
 mod backlog;
 mod command;
 mod copying;
+mod merging;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -30,6 +31,8 @@ use self::backlog::Backlog;
 pub use self::command::{
     Command, CopyEnd, CopySearch, Event, Fetched, FetchedRecords, Leader, RequestFailure, SourceSpan,
 };
+pub use self::merging::MergeSizes;
+use self::merging::Merging;
 use super::Now;
 use super::backoff::doubled;
 use super::flow_starts::Start;
@@ -62,6 +65,8 @@ pub struct PartitionConfig {
     pub first_sequence: i32,
     /// Bytes of fetched batches that may wait before fetching pauses.
     pub backlog_bytes_max: usize,
+    /// How large batches become that are put together.
+    pub merge_sizes: MergeSizes,
 }
 
 #[derive(Debug)]
@@ -126,6 +131,7 @@ pub struct PartitionMachine {
     /// Producer id and epoch of the batches in the window.
     sending: Option<(i64, i16)>,
     backlog: Backlog,
+    merging: Merging,
     /// Offset of the fetch under way.
     fetching: Option<i64>,
     high_watermark: Option<i64>,
@@ -170,6 +176,7 @@ impl PartitionMachine {
     #[must_use]
     pub fn new(config: PartitionConfig, record: PartitionRecord) -> Self {
         Self {
+            merging: Merging::new(config.merge_sizes),
             config,
             record,
             record_changes: 0,

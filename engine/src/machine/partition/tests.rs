@@ -9,6 +9,7 @@ use crate::machine::lineage::Generation;
 use crate::machine::produce_window::ProduceAnswer;
 
 mod faults;
+mod merging;
 mod start;
 
 const NOW: Now = Duration::from_secs(1000);
@@ -32,6 +33,7 @@ impl Bench {
             first_epoch: EPOCH,
             first_sequence: 0,
             backlog_bytes_max: 1 << 20,
+            merge_sizes: MergeSizes::default(),
         };
         let machine = PartitionMachine::new(config, record);
         Self { machine, now: NOW, log_end: 20, last_batch: None, left: Vec::new() }
