@@ -1,11 +1,12 @@
-//! One copy between real clusters, whole: every codec, nulls, headers, 8 MB, transactions, trimmed starts, fifty topics.
+//! One copy between real clusters, whole: every codec, nulls, headers, 8 MB, transactions, trimmed starts, fifty topics,
+//! single-record batches.
 //!
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
 use twinlog_tests::{
     real::Version,
-    scenario::{Scale, Scenario, copy, run},
+    scenario::{Scale, Scenario, copy, merging, run},
 };
 
 const NEWEST: (Version, Version) = copy::PAIRS[0];
@@ -37,6 +38,16 @@ fn newest_log_start_inside_a_batch() -> Result<()> {
 #[test]
 fn newest_fifty_topics() -> Result<()> {
     check(&copy::fifty_topics(NEWEST))
+}
+
+#[test]
+fn newest_single_record_batches() -> Result<()> {
+    check(&merging::single_records())
+}
+
+#[test]
+fn newest_single_record_batches_for_a_small_limit() -> Result<()> {
+    check(&merging::small_limit())
 }
 
 #[test]

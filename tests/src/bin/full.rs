@@ -11,8 +11,8 @@ use clap::{Parser, ValueEnum};
 use twinlog_tests::{
     deadline::now,
     scenario::{
-        Figures, Scale, Scenario, configs, copy, flows, held, identity, kills, lies, memory, parity, quotas,
-        run, start, state, target, topics,
+        Figures, Scale, Scenario, configs, copy, flows, held, identity, kills, lies, memory, merging, parity,
+        quotas, run, start, state, target, topics,
     },
 };
 
@@ -76,6 +76,7 @@ fn main() -> ExitCode {
 fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     let pairs = if matrix == Matrix::Full { &copy::PAIRS[..] } else { &copy::PAIRS[..1] };
     let mut all: Vec<Scenario> = pairs.iter().flat_map(|pair| copy::all(*pair)).collect();
+    all.extend(merging::all());
     all.extend(topics::all());
     all.extend(configs::all());
     all.extend(flows::all());

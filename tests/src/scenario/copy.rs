@@ -1,17 +1,14 @@
 //! One copy from the beginning to the end, between versions: what arrives is what was there.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::{Figures, Lab, LabSpec, Scale, Scenario};
+use super::{Figures, Lab, LabSpec, Scale, Scenario, batches::ensure_whole_batches};
 use crate::{
     deadline::wall_clock_ms,
     judge::{Codec, NewTopic, Nulls, Transactions, WriteRecords},
-    real::{
-        Version,
-        log_dump::{self, DumpedBatch},
-    },
+    real::{Version, log_dump},
 };
 
 const CATCH_UP: Duration = Duration::from_secs(120);
@@ -66,7 +63,7 @@ pub fn codecs(versions: (Version, Version)) -> Scenario {
         ensure!(verdict.records == 5 * 9000, "{} records arrived", verdict.records);
         let mut batches = 0;
         for name in topics {
-            batches += ensure_same_batches(lab, name)?;
+            batches += ensure_whole_batches(lab, name)?.target;
         }
         Ok(Figures::default().with("records", verdict.records).with("batches", batches))
     })
@@ -112,7 +109,7 @@ pub fn transactions(versions: (Version, Version)) -> Scenario {
         lab.catch_up(&flow, CATCH_UP)?;
         let verdict = lab.ensure_equal(&[mixed, tiny])?;
         ensure!(verdict.records == 2100, "{} records arrived", verdict.records);
-        let batches = ensure_same_batches(lab, mixed)? + ensure_same_batches(lab, tiny)?;
+        let batches = ensure_whole_batches(lab, mixed)?.target + ensure_whole_batches(lab, tiny)?.target;
         Ok(Figures::default().with("records", verdict.records).with("batches", batches))
     })
 }
@@ -167,39 +164,4 @@ pub fn fifty_topics(versions: (Version, Version)) -> Scenario {
         ensure!(verdict.records == expected, "{} records arrived, not {expected}", verdict.records);
         Ok(Figures::default().with("records", verdict.records).with("topics", 50))
     })
-}
-
-/// The target's log holds the source's data batches as they were: number, records, codec and size of each; without
-/// the transactional bit, each partition's under one producer id, with dense sequences. Returns their number.
-fn ensure_same_batches(lab: &Lab, topic: &str) -> Result<u64> {
-    let (source, target) =
-        (log_dump::dump_topic(&lab.source, 1, topic)?, log_dump::dump_topic(&lab.target, 1, topic)?);
-    let mut number = 0;
-    for (partition, upstream) in &source {
-        let shape = |batch: &DumpedBatch| (batch.count, batch.codec.clone(), batch.size);
-        let expected: Vec<_> = upstream.iter().filter(|batch| !batch.control).map(shape).collect();
-        let downstream = target.get(partition).map(Vec::as_slice).unwrap_or_default();
-        let found: Vec<_> = downstream.iter().filter(|batch| !batch.control).map(shape).collect();
-        let first = (0..).zip(expected.iter().zip(&found)).find(|(_, (one, other))| one != other);
-        ensure!(
-            expected == found,
-            "{topic}-{partition}: {} batches became {}; first difference (number, (records, codec, bytes) on each side): {first:?}",
-            expected.len(),
-            found.len()
-        );
-        let invalid = downstream.iter().find(|batch| !batch.valid || batch.transactional);
-        ensure!(invalid.is_none(), "{topic}-{partition}: {invalid:?}");
-        let ids: BTreeSet<i64> = downstream.iter().map(|batch| batch.producer_id).collect();
-        ensure!(ids.len() <= 1 && !ids.contains(&-1), "{topic}-{partition}: producer ids {ids:?}");
-        let mut next = 0;
-        for batch in downstream {
-            ensure!(
-                batch.base_sequence == next,
-                "{topic}-{partition}: sequence {next} should follow: {batch:?}"
-            );
-            next += batch.count;
-        }
-        number += u64::try_from(found.len())?;
-    }
-    Ok(number)
 }

@@ -1,5 +1,6 @@
 //! Scenarios on real clusters: the same functions for `cargo test` (small) and the `full` program (the figures).
 
+mod batches;
 pub mod configs;
 pub mod copy;
 pub mod flows;
@@ -10,6 +11,7 @@ mod lab;
 pub mod lies;
 mod load;
 pub mod memory;
+pub mod merging;
 pub mod parity;
 pub mod quotas;
 pub mod start;
