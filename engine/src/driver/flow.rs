@@ -90,7 +90,7 @@ pub(crate) struct Shared {
 pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
     let FlowParts { config, seed, shared, wait, reached, status, events, mut stop } = parts;
     let prepare = async {
-        let connected = connect(&config, seed, shared.memory, wait, &status).await?;
+        let connected = connect(&config, seed, shared.memory.clone(), wait, &status).await?;
         // Nobody may wait for it.
         let _ = reached.send(());
         let ids = check_clusters(&config, &connected, &shared.cluster_names).await?;
@@ -115,6 +115,7 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         state: to_state.clone(),
         status,
         events,
+        memory: shared.memory,
         share: shared.share,
         throttle: Throttle::new(config.throttle_bytes_per_second),
         fingerprint: fingerprint(DECIDING_OPTIONS),

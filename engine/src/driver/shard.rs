@@ -27,6 +27,7 @@ use crate::event::FlowEvent;
 use crate::io::cluster::ClusterClient;
 use crate::io::connection::Connection;
 use crate::io::error::CallError;
+use crate::io::memory::MemoryBudget;
 use crate::machine::Now;
 use crate::machine::fetch_pace::{FetchPaces, Piece};
 use crate::machine::fetch_plan::FetchPlan;
@@ -127,6 +128,7 @@ pub(super) struct ShardParts {
     pub(super) state: mpsc::Sender<StateRequest>,
     pub(super) status: watch::Sender<FlowStatus>,
     pub(super) events: broadcast::Sender<FlowEvent>,
+    pub(super) memory: MemoryBudget,
     pub(super) share: Share,
     pub(super) throttle: Throttle,
     pub(super) fingerprint: u64,

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -66,6 +66,12 @@ impl MemoryBudget {
     pub(super) fn take(&self, bytes: usize) -> Room {
         self.shared.state().used += bytes;
         Room { shared: Arc::clone(&self.shared), bytes }
+    }
+
+    /// Counts bytes that are there already, until their last slice is gone.
+    #[must_use]
+    pub fn hold(&self, bytes: Bytes) -> Bytes {
+        self.take(bytes.len()).hold(bytes)
     }
 
     /// Room at once, if there is room and nobody waits.
@@ -139,7 +145,7 @@ impl Shared {
 
 impl Room {
     /// The answer that the room is for; it is given back with the last slice of it.
-    pub(super) fn hold(self, answer: BytesMut) -> Bytes {
+    pub(super) fn hold(self, answer: impl AsRef<[u8]> + Send + 'static) -> Bytes {
         Bytes::from_owner(Held { answer, _room: self })
     }
 }
@@ -156,19 +162,20 @@ impl Drop for Room {
     }
 }
 
-struct Held {
-    answer: BytesMut,
+struct Held<B> {
+    answer: B,
     _room: Room,
 }
 
-impl AsRef<[u8]> for Held {
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Held<B> {
     fn as_ref(&self) -> &[u8] {
-        &self.answer
+        self.answer.as_ref()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::BytesMut;
     use futures_util::FutureExt;
 
     use super::*;

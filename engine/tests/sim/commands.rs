@@ -77,7 +77,7 @@ impl World<'_> {
                 let id = instance.job(Job::Store { partition, attempt, polled_to });
                 instance.log.append(id, StateEntry::Partition(key_of(partition), entry));
             }
-            Command::Produce { ticket, batch, apart } => {
+            Command::Produce { ticket, batch, apart, .. } => {
                 let lane = if apart { Lane::Apart(partition) } else { Lane::Shared };
                 self.produce(slot, partition, (node, lane), ticket, &batch);
             }

@@ -66,7 +66,13 @@ impl Shard {
                 });
                 self.to_state.push_back(StateRequest::Append { entry, waiter });
             }
-            Command::Produce { ticket, batch, apart } => self.produce(slot, ticket, batch, apart),
+            Command::Produce { ticket, mut batch, apart, merged } => {
+                if merged {
+                    // What it was made of may be gone, and its room given back.
+                    batch.body = self.parts.memory.hold(batch.body);
+                }
+                self.produce(slot, ticket, batch, apart);
+            }
             Command::RefreshMetadata(side) => self.refresh(side),
             Command::Emit(event) => self.emit(slot, event),
         }

@@ -72,6 +72,8 @@ pub enum Command {
         batch: Forwarded,
         /// Whether the partition has a connection of its own.
         apart: bool,
+        /// Whether it is several batches as one, in memory of its own.
+        merged: bool,
     },
     /// Metadata of this cluster is out of date for the partition.
     RefreshMetadata(Side),

@@ -320,7 +320,8 @@ impl PartitionMachine {
         };
         let ticket = self.window.send(now, planned.batch);
         let batch = rewrite(&planned.view, stamp);
-        self.commands.push_back(Command::Produce { ticket, batch, apart: self.apart });
+        let merged = planned.batch.batches > 1;
+        self.commands.push_back(Command::Produce { ticket, batch, apart: self.apart, merged });
     }
 
     fn move_apart_if_late(&mut self, now: Now) {
