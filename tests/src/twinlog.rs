@@ -226,14 +226,23 @@ fn build() -> Result<PathBuf> {
     if let Some(program) = env::var_os("TWINLOG_PROGRAM") {
         return Ok(program.into());
     }
+    built("twinlog", "twinlog")
+}
+
+/// A program of this workspace, built by cargo in the profile of this executable.
+///
+/// # Errors
+/// What cargo said when it does not build.
+pub fn built(package: &str, name: &str) -> Result<PathBuf> {
     let profile = places::profile()?;
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--package", "twinlog", "--target-dir"]).arg(places::target()?);
+    command.args(["build", "--quiet", "--package", package, "--bin", name, "--target-dir"]);
+    command.arg(places::target()?);
     if profile.ends_with("release") {
         command.arg("--release");
     }
     let run = command.current_dir(places::repository()).stdin(Stdio::null()).output().context("run cargo")?;
-    ensure!(run.status.success(), "cargo build -p twinlog: {}", String::from_utf8_lossy(&run.stderr));
-    Ok(profile.join("twinlog"))
+    ensure!(run.status.success(), "cargo build of {name}: {}", String::from_utf8_lossy(&run.stderr));
+    Ok(profile.join(name))
 }

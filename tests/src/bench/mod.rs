@@ -6,6 +6,8 @@
 
 pub mod peer;
 pub mod race;
+pub mod relay;
 pub mod report;
 pub mod usage;
+mod vectored;
 pub mod workload;
