@@ -8,6 +8,7 @@ pub mod peer;
 pub mod race;
 pub mod relay;
 pub mod report;
+mod tuned;
 pub mod usage;
 mod vectored;
 pub mod workload;

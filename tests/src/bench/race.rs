@@ -1,15 +1,28 @@
 //! One timed copy: from the start of the process until the target's log ends are the source's.
+//!
+//! Brokers are not asked while it runs, or the asking would be measured with it: the target's log files tell how far it is.
+//! Once they grow no more, the broker is asked whether that was all.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, thread, time::Duration};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
-use super::{peer::Entry, usage::Usage};
+use super::{
+    peer::{Entry, Racer},
+    usage::Usage,
+};
 use crate::{
     deadline::{Deadline, now},
     judge::{Judge, Offsets},
     real::kafka::Cluster,
 };
+
+/// Time between two looks at the log files, at least; a look may take a twentieth of the time.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOK_SHARE: u32 = 20;
+/// What a process does when all is copied is measured after this pause and for so long.
+const SETTLES_IN: Duration = Duration::from_secs(3);
+const IDLE_FOR: Duration = Duration::from_secs(10);
 
 /// What a copy took.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +33,20 @@ pub struct Measurement {
     pub first: Duration,
     /// What the process had used by then.
     pub usage: Usage,
+    /// CPU time of the target broker meanwhile.
+    pub target_cpu: Duration,
     /// Size of the copy in the target's log files.
     pub target_bytes: u64,
+    /// CPU of the process when all was copied, in parts of one core; none where that was not measured.
+    pub idle: Option<f64>,
+}
+
+impl Measurement {
+    /// Without the start.
+    #[must_use]
+    pub fn copying(&self) -> Duration {
+        self.wall - self.first
+    }
 }
 
 /// Clusters, judge and the folder for files and logs.
@@ -36,34 +61,73 @@ pub struct Course<'a> {
     pub folder: &'a Path,
 }
 
+/// The moment at which a copy was complete.
+struct Finish {
+    wall: Duration,
+    first: Duration,
+    usage: Usage,
+    target_cpu: Duration,
+}
+
 impl Course<'_> {
-    /// Copies `topic` by `entry`, stops the process, and leaves the copy on the target.
+    /// Copies `topic` by `entry`, stops the process, and leaves the copy on the target. `idles` tells whether the process
+    /// is watched for a while when it has nothing left to copy.
     ///
     /// # Errors
     /// When the peer ends by itself, takes longer than `limit`, or leaves other log ends than the source's.
-    pub fn race(&mut self, entry: &Entry, topic: &str, limit: Duration) -> Result<Measurement> {
+    pub fn race(&mut self, entry: &Entry, topic: &str, idles: bool, limit: Duration) -> Result<Measurement> {
         let expected = ends(&self.judge.offsets(self.source, topic)?);
         for cluster in [self.source, self.target] {
             cluster.flush(1)?; // what was written before goes to disk now, not while this is measured
         }
-        let begin = now();
-        let mut racer = entry.start(self.folder)?;
-        let mut first = None;
-        Deadline::after(limit).wait(&format!("the copy by {}", entry.peer), || {
-            racer.ensure_running()?;
-            let found = self.copied(&entry.remote_topic)?;
-            if found.iter().any(|end| *end > 0) {
-                first.get_or_insert_with(|| begin.elapsed());
-            }
-            let complete = found.len() == expected.len() && found.iter().zip(&expected).all(|(f, e)| f >= e);
-            Ok(complete.then_some(()))
-        })?;
-        let (wall, usage) = (begin.elapsed(), Usage::of(racer.id())?);
+        let mut racer = None;
+        let Finish { wall, first, usage, target_cpu } = self.run(entry, &expected, limit, &mut racer)?;
+        let mut racer = racer.context("it was started")?;
+        let idle = if idles { Some(idle(&racer)?) } else { None };
+        racer.ensure_running()?;
         racer.stop()?;
         let found = self.copied(&entry.remote_topic)?;
         ensure!(found == expected, "{}: log ends {found:?} instead of {expected:?}", entry.peer);
         let target_bytes = self.target.log_bytes(1, &entry.remote_topic)?;
-        Ok(Measurement { wall, first: first.context("a copy holds records")?, usage, target_bytes })
+        Ok(Measurement { wall, first, usage, target_cpu, target_bytes, idle })
+    }
+
+    fn run(
+        &mut self,
+        entry: &Entry,
+        expected: &[i64],
+        limit: Duration,
+        racer: &mut Option<Racer>,
+    ) -> Result<Finish> {
+        let broker = self.target.process_id(1)?;
+        let cpu_before = Usage::of(broker)?.cpu;
+        let (begin, deadline) = (now(), Deadline::after(limit));
+        let racer = racer.insert(entry.start(self.folder)?);
+        let (mut bytes_before, mut first, mut grown) = (0, None, None);
+        loop {
+            let looked_at = begin.elapsed();
+            racer.ensure_running()?;
+            // A file that is made or renamed at this moment counts with the next look.
+            let bytes = self.target.log_bytes(1, &entry.remote_topic).unwrap_or(bytes_before);
+            if bytes > bytes_before {
+                let (first, usage) = (*first.get_or_insert(looked_at), Usage::of(racer.id())?);
+                let target_cpu = Usage::of(broker)?.cpu - cpu_before;
+                grown = Some(Finish { wall: looked_at, first, usage, target_cpu });
+            } else if grown.is_some() && self.holds_all(&entry.remote_topic, expected)? {
+                return grown.context("just seen");
+            }
+            if deadline.passed() {
+                bail!("waited too long for the copy by {}", entry.peer);
+            }
+            bytes_before = bytes;
+            let look = begin.elapsed().saturating_sub(looked_at);
+            thread::sleep(LOOK_EVERY.max(look * LOOK_SHARE));
+        }
+    }
+
+    fn holds_all(&mut self, topic: &str, expected: &[i64]) -> Result<bool> {
+        let found = self.copied(topic)?;
+        Ok(found.len() == expected.len() && found.iter().zip(expected).all(|(found, end)| found >= end))
     }
 
     /// Log ends on the target; none while the topic does not exist.
@@ -73,6 +137,15 @@ impl Course<'_> {
         }
         Ok(ends(&self.judge.offsets(self.target, topic)?))
     }
+}
+
+/// Parts of a core that a process takes that has nothing to do.
+fn idle(racer: &Racer) -> Result<f64> {
+    thread::sleep(SETTLES_IN);
+    let (begin, before) = (now(), Usage::of(racer.id())?.cpu);
+    thread::sleep(IDLE_FOR);
+    let used = Usage::of(racer.id())?.cpu - before;
+    Ok(used.as_secs_f64() / begin.elapsed().as_secs_f64())
 }
 
 fn ends(offsets: &[Offsets]) -> Vec<i64> {

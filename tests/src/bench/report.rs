@@ -1,4 +1,4 @@
-//! The table: medians of each peer, and how many times as much the others needed.
+//! The table: medians of each peer, and how many times as much the others needed, with the spread over the rounds.
 
 use std::{
     fmt::{self, Write as _},
@@ -17,66 +17,87 @@ pub struct Section {
     pub peers: Vec<(Peer, Vec<Measurement>)>,
 }
 
-/// One line of figures.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Row {
-    wall_s: f64,
-    first_s: f64,
-    cpu_s: f64,
-    peak_mib: f64,
-    target_mb: f64,
+/// One figure of a measurement.
+struct Column {
+    title: &'static str,
+    digits: usize,
+    of: fn(&Measurement) -> Option<f64>,
 }
 
-impl Row {
-    #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
-    fn medians(rounds: &[Measurement]) -> Self {
-        let of = |figure: fn(&Measurement) -> f64| median(rounds.iter().map(figure).collect());
-        Self {
-            wall_s: of(|round| round.wall.as_secs_f64()),
-            first_s: of(|round| round.first.as_secs_f64()),
-            cpu_s: of(|round| round.usage.cpu.as_secs_f64()),
-            peak_mib: of(|round| round.usage.peak_kib as f64 / 1024.0),
-            target_mb: of(|round| round.target_bytes as f64 / 1e6),
-        }
-    }
+const fn column(title: &'static str, digits: usize, of: fn(&Measurement) -> Option<f64>) -> Column {
+    Column { title, digits, of }
 }
 
-/// The Markdown table of all sections: a row for each peer, and one for each but the last with the ratio to the last.
+#[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+const COLUMNS: [Column; 8] = [
+    column("wall, s", 2, |round| Some(round.wall.as_secs_f64())),
+    column("until the first record, s", 2, |round| Some(round.first.as_secs_f64())),
+    column("copying, s", 2, |round| Some(round.copying().as_secs_f64())),
+    column("CPU, s", 2, |round| Some(round.usage.cpu.as_secs_f64())),
+    column("peak memory, MiB", 0, |round| Some(round.usage.peak_kib as f64 / 1024.0)),
+    column("CPU of the target broker, s", 2, |round| Some(round.target_cpu.as_secs_f64())),
+    column("on the target, MB", 0, |round| Some(round.target_bytes as f64 / 1e6)),
+    column("idle, % of a core", 2, |round| round.idle.map(|share| share * 100.0)),
+];
+
+/// The Markdown table of all sections: for each peer a row of medians; then for each but the last a row that compares it with
+/// the last, round by round: the median of the ratios, the least and the greatest.
 #[must_use]
 pub fn table(sections: &[Section]) -> String {
-    let mut text = String::from(
-        "| records | | wall, s | of it until the first record, s | CPU, s | peak memory, MiB | on the target, MB |\n\
-         |---|---|---|---|---|---|---|\n",
-    );
+    let titles: Vec<&str> = COLUMNS.iter().map(|column| column.title).collect();
+    let mut text =
+        format!("| records | | {} |\n|---|---|{}\n", titles.join(" | "), "---|".repeat(COLUMNS.len()));
     for section in sections {
-        let rows: Vec<(Peer, Row)> =
-            section.peers.iter().map(|(peer, rounds)| (*peer, Row::medians(rounds))).collect();
-        for ((peer, row), number) in rows.iter().zip(0..) {
+        for ((peer, rounds), number) in section.peers.iter().zip(0..) {
             let title = if number == 0 { format!(" {}", section.title) } else { String::new() };
-            let Row { wall_s, first_s, cpu_s, peak_mib, target_mb } = row;
-            let _ = writeln!(
-                text,
-                "|{title} | {peer} | {wall_s:.1} | {first_s:.1} | {cpu_s:.2} | {peak_mib:.0} | {target_mb:.0} |"
-            );
+            let cells = COLUMNS.iter().map(|column| cell(column, rounds));
+            let _ = writeln!(text, "|{title} | {peer} | {} |", cells.collect::<Vec<_>>().join(" | "));
         }
-        let Some(((last, base), others)) = rows.split_last() else { continue };
-        for (peer, row) in others {
-            let _ = writeln!(
-                text,
-                "| | {peer} / {last} | {} | {} | {} | {} | {} |",
-                times(row.wall_s, base.wall_s),
-                times(row.first_s, base.first_s),
-                times(row.cpu_s, base.cpu_s),
-                times(row.peak_mib, base.peak_mib),
-                times(row.target_mb, base.target_mb),
-            );
+        let Some(((last, base), others)) = section.peers.split_last() else { continue };
+        for (peer, rounds) in others {
+            let row = |name: String, above: &[Measurement], below: &[Measurement]| {
+                let cells = COLUMNS.iter().map(|column| ratio(column, above, below));
+                format!("| | {name} | {} |\n", cells.collect::<Vec<_>>().join(" | "))
+            };
+            // What twinlog is to be better than stands above the stroke, the ideal below it.
+            text += &match peer {
+                Peer::RawRelay => row(format!("{last} / {peer}"), base, rounds),
+                _ => row(format!("{peer} / {last}"), rounds, base),
+            };
         }
     }
     text
 }
 
-fn times(figure: f64, base: f64) -> String {
-    if base > 0.0 { format!("{:.1} ×", figure / base) } else { "-".to_owned() }
+fn cell(column: &Column, rounds: &[Measurement]) -> String {
+    match rounds.iter().map(column.of).collect::<Option<Vec<f64>>>() {
+        Some(figures) => format!("{:.*}", column.digits, median(figures)),
+        None => "-".to_owned(),
+    }
+}
+
+/// Rounds in which there is nothing to divide by do not count.
+fn ratio(column: &Column, above: &[Measurement], below: &[Measurement]) -> String {
+    let rounds = above.iter().zip(below).filter_map(|(above, below)| {
+        let base = (column.of)(below)?;
+        if base > 0.0 { Some((column.of)(above)? / base) } else { None }
+    });
+    let ratios: Vec<f64> = rounds.collect();
+    let least = ratios.iter().copied().reduce(f64::min);
+    let greatest = ratios.iter().copied().reduce(f64::max);
+    match (least, greatest) {
+        (Some(least), Some(greatest)) if ratios.len() > 1 => {
+            format!("{} × ({}–{})", digits(median(ratios)), digits(least), digits(greatest))
+        }
+        (Some(only), _) => format!("{} ×", digits(only)),
+        _ => "-".to_owned(),
+    }
+}
+
+/// Three digits at most.
+fn digits(ratio: f64) -> String {
+    let decimals = if ratio < 9.995 { 2 } else { usize::from(ratio < 99.95) };
+    format!("{ratio:.decimals$}")
 }
 
 /// The middle one; of an even number the mean of the two in the middle.
@@ -95,13 +116,16 @@ impl fmt::Display for Measurement {
         let seconds = |time: Duration| time.as_secs_f64();
         write!(
             f,
-            "{:.1} s ({:.1} s until the first record), {:.2} s of CPU, {} MiB, {} MB on the target",
+            "{:.2} s ({:.2} s until the first record), {:.2} s of CPU and {:.2} s in the target broker, {} MiB, \
+             {} MB on the target",
             seconds(self.wall),
             seconds(self.first),
             seconds(self.usage.cpu),
+            seconds(self.target_cpu),
             self.usage.peak_kib / 1024,
             self.target_bytes / 1_000_000
-        )
+        )?;
+        self.idle.map_or(Ok(()), |share| write!(f, ", idle {:.2} % of a core", share * 100.0))
     }
 }
 
@@ -131,34 +155,50 @@ mod tests {
             wall: Duration::from_secs(wall_s),
             first: Duration::from_secs(1),
             usage: Usage { cpu: Duration::from_millis(cpu_ms), peak_kib: 20 << 10 },
+            target_cpu: Duration::from_secs(4),
             target_bytes: 1_000_000_000,
+            idle: None,
         }
     }
 
+    fn rows(peers: Vec<(Peer, Vec<Measurement>)>) -> Vec<String> {
+        let table = table(&[Section { title: "1 of 1 KB".to_owned(), peers }]);
+        table.lines().skip(2).map(str::to_owned).collect()
+    }
+
     #[test]
-    fn medians_stand_in_the_table_and_ratios_below_them() {
-        let section = Section {
-            title: "1 of 1 KB".to_owned(),
-            peers: vec![
-                (Peer::MirrorMaker, vec![measured(30, 9000), measured(10, 8000), measured(20, 7000)]),
-                (Peer::Twinlog, vec![measured(2, 1000), measured(3, 3000)]),
-            ],
-        };
-        let table = table(&[section]);
-        let rows: Vec<&str> = table.lines().skip(2).collect();
+    fn medians_stand_in_the_table_and_ratios_of_rounds_below_them() {
+        let rows = rows(vec![
+            (Peer::MirrorMaker, vec![measured(30, 9000), measured(10, 8000), measured(20, 7000)]),
+            (Peer::Twinlog, vec![measured(2, 1000), measured(4, 500), measured(2, 1000)]),
+        ]);
         assert_eq!(
             rows,
             [
-                "| 1 of 1 KB | MM2 4.3.1 | 20.0 | 1.0 | 8.00 | 20 | 1000 |",
-                "| | twinlog | 2.5 | 1.0 | 2.00 | 20 | 1000 |",
-                "| | MM2 4.3.1 / twinlog | 8.0 × | 1.0 × | 4.0 × | 1.0 × | 1.0 × |",
+                "| 1 of 1 KB | MM2 4.3.1 | 20.00 | 1.00 | 19.00 | 8.00 | 20 | 4.00 | 1000 | - |",
+                "| | twinlog | 2.00 | 1.00 | 1.00 | 1.00 | 20 | 4.00 | 1000 | - |",
+                "| | MM2 4.3.1 / twinlog | 10.0 × (2.50–15.0) | 1.00 × (1.00–1.00) | 19.0 × (3.00–29.0) | \
+                 9.00 × (7.00–16.0) | 1.00 × (1.00–1.00) | 1.00 × (1.00–1.00) | 1.00 × (1.00–1.00) | - |",
             ]
         );
     }
 
     #[test]
-    fn nothing_is_divided_by_nothing() {
-        assert_eq!(times(3.0, 0.0), "-");
+    fn twinlog_is_compared_with_the_relay_the_other_way_round() {
+        let idle = |measured: Measurement, idle| Measurement { idle: Some(idle), ..measured };
+        let rows = rows(vec![
+            (Peer::RawRelay, vec![idle(measured(4, 200), 0.0)]),
+            (Peer::Twinlog, vec![idle(measured(5, 300), 0.012)]),
+        ]);
+        assert_eq!(
+            rows[2],
+            "| | twinlog / raw relay | 1.25 × | 1.00 × | 1.33 × | 1.50 × | 1.00 × | 1.00 × | 1.00 × | - |"
+        );
+        assert!(rows[1].ends_with("| 1.20 |"), "{}", rows[1]);
+    }
+
+    #[test]
+    fn of_nothing_there_is_no_median() {
         assert!(median(Vec::new()).is_nan());
     }
 }

@@ -7,30 +7,43 @@ use crate::{
     real::kafka::Cluster,
 };
 
-/// Partitions of each topic.
-const PARTITIONS: u32 = 4;
-
 /// Records of one kind in one topic.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
-    /// Topic on the source.
+    /// What `--only` calls it, and its topic on the source.
     pub topic: &'static str,
     /// For the table.
     pub title: &'static str,
+    /// Of the topic.
+    pub partitions: u32,
+    /// Of all batches.
+    pub codec: Codec,
+    /// Whether what a process does when all is copied is measured, too.
+    pub idles: bool,
+    size: Size,
     value_bytes: u32,
     shape: Shape,
-    codec: Codec,
+    batch_bytes: u32,
+}
+
+/// How many records.
+#[derive(Clone, Copy, Debug)]
+enum Size {
+    /// As many as their values have the bytes that were asked for.
+    ByBytes,
+    /// Always so many.
+    Records(u32),
 }
 
 impl Workload {
     /// What the table shows.
-    pub const ALL: [Self; 2] = [
+    pub const ALL: [Self; 4] = [
         Self {
             topic: "plain",
             title: "1,000 B, not compressed",
             value_bytes: 1000,
             shape: Shape::Text,
-            codec: Codec::None,
+            ..Self::FOUR_PARTITIONS
         },
         Self {
             topic: "json-lz4",
@@ -38,14 +51,46 @@ impl Workload {
             value_bytes: 520,
             shape: Shape::Json,
             codec: Codec::Lz4,
+            ..Self::FOUR_PARTITIONS
+        },
+        Self {
+            topic: "single",
+            title: "200 B, each a batch of its own",
+            size: Size::Records(400_000),
+            // Less than any record: each fills a batch.
+            batch_bytes: 1,
+            ..Self::FOUR_PARTITIONS
+        },
+        Self {
+            topic: "wide",
+            title: "200 B in 2,000 partitions",
+            partitions: 2000,
+            size: Size::Records(100_000),
+            idles: true,
+            ..Self::FOUR_PARTITIONS
         },
     ];
 
-    /// How many records have values of `gigabytes` · 10⁹ bytes together.
+    const FOUR_PARTITIONS: Self = Self {
+        topic: "",
+        title: "",
+        partitions: 4,
+        codec: Codec::None,
+        idles: false,
+        size: Size::ByBytes,
+        value_bytes: 200,
+        shape: Shape::Text,
+        batch_bytes: 16_384,
+    };
+
+    /// How many records. Where their number is not fixed, their values have `gigabytes` · 10⁹ bytes together.
     ///
     /// # Errors
     /// When that is not a positive number of records that the judge can write in one go.
     pub fn records(&self, gigabytes: f64) -> Result<u32> {
+        if let Size::Records(records) = self.size {
+            return Ok(records);
+        }
         let records = gigabytes * 1e9 / f64::from(self.value_bytes);
         ensure!(
             (1.0..=f64::from(i32::MAX)).contains(&records),
@@ -62,18 +107,18 @@ impl Workload {
     /// # Errors
     /// What the cluster answered.
     pub fn write(&self, judge: &mut Judge, cluster: &Cluster, gigabytes: f64) -> Result<()> {
-        self.write_into(self.topic, judge, cluster, gigabytes)
+        self.write_into(self.topic, judge, cluster, self.records(gigabytes)?)
     }
 
-    fn write_into(&self, topic: &str, judge: &mut Judge, cluster: &Cluster, gigabytes: f64) -> Result<()> {
-        let records = self.records(gigabytes)?;
-        judge.create_topics(cluster, &[NewTopic::new(topic, PARTITIONS)])?;
+    fn write_into(&self, topic: &str, judge: &mut Judge, cluster: &Cluster, records: u32) -> Result<()> {
+        judge.create_topics(cluster, &[NewTopic::new(topic, self.partitions)])?;
         let write = WriteRecords {
             value_bytes: self.value_bytes,
             shape: self.shape,
             codec: self.codec,
             nulls: Nulls::Keys,
-            ..WriteRecords::new(topic, PARTITIONS, records)
+            batch_bytes: self.batch_bytes,
+            ..WriteRecords::new(topic, self.partitions, records)
         };
         judge.write(cluster, &write).with_context(|| format!("write {records} records into {topic}"))
     }
@@ -84,10 +129,10 @@ impl Workload {
 /// # Errors
 /// What the clusters answered.
 pub fn warm_up(judge: &mut Judge, clusters: [&Cluster; 2], gigabytes: f64) -> Result<()> {
-    for workload in Workload::ALL {
+    for workload in Workload::ALL.iter().filter(|workload| matches!(workload.size, Size::ByBytes)) {
         let topic = format!("warm-up-{}", workload.topic);
         for cluster in clusters {
-            workload.write_into(&topic, judge, cluster, gigabytes)?;
+            workload.write_into(&topic, judge, cluster, workload.records(gigabytes)?)?;
             judge.compare(cluster, cluster, &[TopicPair::same(&topic)])?.ensure_equal()?;
             judge.delete_topic(cluster, &topic)?;
         }

@@ -1,4 +1,4 @@
-//! Measures twinlog beside the real MirrorMaker 2 on the same brokers and prints the table of README.
+//! Measures twinlog beside the real MirrorMaker 2 and a raw relay on the same brokers, and prints the table of README.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use clap::Parser;
 use twinlog_tests::{
     bench::{
-        peer::{Entry, Peer},
+        peer::{Entry, Peer, raw_relay},
         race::{Course, Measurement},
         report::{Section, machine, table},
         workload::{Workload, warm_up},
@@ -22,15 +22,21 @@ use twinlog_tests::{
 
 #[derive(Parser)]
 #[command(
-    about = "Copies the same records between the same two brokers by MirrorMaker 2 and by twinlog, one after the other"
+    about = "Copies the same records between the same two brokers by each replicator in turn, and compares them"
 )]
 struct Arguments {
-    /// Bytes of record values in each workload, in 10^9
+    /// Bytes of record values in each workload whose number of records is not fixed, in 10^9
     #[arg(long, default_value_t = 1.0)]
     gigabytes: f64,
     /// Copies by each; the table shows medians
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Only these workloads, with commas: plain, json-lz4, single, wide
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only these replicators, with commas: mm2, tuned, relay, twinlog
+    #[arg(long, value_delimiter = ',')]
+    peers: Vec<String>,
     /// Keep properties files and logs in this folder
     #[arg(long)]
     logs: Option<PathBuf>,
@@ -38,7 +44,9 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    for workload in Workload::ALL {
+    let workloads = chosen(&Workload::ALL, &arguments.only, |workload| workload.topic)?;
+    let peers = chosen(&Peer::ALL, &arguments.peers, |peer| peer.name())?;
+    for workload in &workloads {
         workload.records(arguments.gigabytes)?;
     }
     if cfg!(debug_assertions) {
@@ -47,6 +55,7 @@ fn main() -> Result<()> {
     println!("Kafka {} and twinlog on {}", Version::V4_3_1, machine());
     jars::fetch(Version::V4_3_1)?;
     twinlog::program()?;
+    raw_relay()?;
     let folder = arguments.logs.unwrap_or_else(|| places::scratch().join("versus-mm2"));
     fs::create_dir_all(&folder)?;
 
@@ -61,41 +70,53 @@ fn main() -> Result<()> {
     let mut course = Course { source: &source, target: &target, judge: &mut judge, folder: &folder };
     let mut sections = Vec::new();
     let mut races = 0;
-    for workload in Workload::ALL {
+    for workload in workloads {
         workload.write(course.judge, &source, arguments.gigabytes)?;
         let records = workload.records(arguments.gigabytes)?;
         println!("{records} records of {}", workload.title);
-        let mut peers: Vec<(Peer, Vec<Measurement>)> = Peer::ALL.map(|peer| (peer, Vec::new())).into();
+        let mut measured: Vec<(Peer, Vec<Measurement>)> =
+            peers.iter().map(|peer| (*peer, Vec::new())).collect();
         for _ in 0..arguments.rounds {
-            for (peer, rounds) in &mut peers {
+            for (peer, rounds) in &mut measured {
                 races += 1;
-                let measured = race(&mut course, *peer, workload, records, races)?;
-                println!("  {peer}: {measured}");
-                rounds.push(measured);
+                let result = race(&mut course, *peer, &workload, records, races)?;
+                println!("  {peer}: {result}");
+                rounds.push(result);
             }
-            peers.reverse(); // nobody is always the first
+            measured.rotate_left(1); // nobody is always the first
         }
-        peers.sort_by_key(|(peer, _)| Peer::ALL.iter().position(|known| known == peer));
+        measured.sort_by_key(|(peer, _)| Peer::ALL.iter().position(|known| known == peer));
         course.judge.delete_topic(&source, workload.topic)?;
-        sections.push(Section { title: format!("{records} × {}", workload.title), peers });
+        sections.push(Section { title: format!("{records} × {}", workload.title), peers: measured });
     }
     print!("\n{}", table(&sections));
     Ok(())
 }
 
-/// One race. A copy by twinlog is compared with the source record by record; the copy then goes, or disks would fill.
+/// Those of `all` whose names were given; all where none was.
+fn chosen<T: Copy>(all: &[T], names: &[String], name_of: impl Fn(&T) -> &'static str) -> Result<Vec<T>> {
+    let known: Vec<&str> = all.iter().map(&name_of).collect();
+    for name in names {
+        ensure!(known.contains(&name.as_str()), "{name:?} is none of {}", known.join(", "));
+    }
+    let is_chosen = |one: &&T| names.is_empty() || names.iter().any(|name| name == name_of(one));
+    Ok(all.iter().filter(is_chosen).copied().collect())
+}
+
+/// One race. A copy that is not MM2's is compared with the source record by record; the copy then goes, or disks would
+/// fill.
 fn race(
     course: &mut Course<'_>,
     peer: Peer,
-    workload: Workload,
+    workload: &Workload,
     records: u32,
     number: u32,
 ) -> Result<Measurement> {
-    let entry = Entry::new(peer, course.source, course.target, workload.topic, number);
+    let entry = Entry::new(peer, course.source, course.target, workload, number);
     // Ten times what a slow machine needs.
     let limit = Duration::from_secs(300) + Duration::from_millis(1) * records;
-    let measured = course.race(&entry, workload.topic, limit)?;
-    if peer == Peer::Twinlog {
+    let measured = course.race(&entry, workload.topic, workload.idles, limit)?;
+    if matches!(peer, Peer::Twinlog | Peer::RawRelay) {
         let pair = TopicPair { source: workload.topic.to_owned(), target: entry.remote_topic.clone() };
         let verdict = course.judge.compare(course.source, course.target, &[pair])?.ensure_equal()?;
         ensure!(verdict.records == u64::from(records), "{} records compared", verdict.records);

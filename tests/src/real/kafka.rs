@@ -228,6 +228,15 @@ impl Cluster {
         files.iter().map(|(_, file)| Ok(fs::metadata(file)?.len())).sum()
     }
 
+    /// Process id of broker `id`.
+    ///
+    /// # Errors
+    /// When it is not running.
+    pub fn process_id(&self, id: u16) -> Result<u32> {
+        let node = self.nodes.iter().find(|node| node.id == id).and_then(|node| node.process.as_ref());
+        Ok(node.with_context(|| format!("broker {id} is not running"))?.id())
+    }
+
     /// fsync for every segment file of broker `id`, deleted topics' included.
     ///
     /// # Errors
