@@ -4,6 +4,8 @@
 //! but for the brokers; a [`race`] is one such copy, timed from the start of the process until the target's log ends
 //! are the source's. [`usage`] tells what the process used up to that moment, and [`report`] makes the table.
 
+pub mod copy_bytes;
+pub mod pair;
 pub mod peer;
 pub mod race;
 pub mod relay;
@@ -11,4 +13,5 @@ pub mod report;
 mod tuned;
 pub mod usage;
 mod vectored;
+pub mod wire_report;
 pub mod workload;

@@ -101,7 +101,7 @@ fn digits(ratio: f64) -> String {
 }
 
 /// The middle one; of an even number the mean of the two in the middle.
-fn median(mut figures: Vec<f64>) -> f64 {
+pub(super) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
     match figures.len() {
