@@ -18,6 +18,11 @@ use std::{
 
 use crate::exit_code::ExitCode;
 
+/// In the static build; glibc's allocator serves the other one.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let code = match args::parse(std::env::args_os()) {
         // A panic is a bug. The engine never leaves a partition half moved, so ending here loses nothing.

@@ -35,4 +35,5 @@ pub mod process;
 pub mod proxy;
 pub mod real;
 pub mod scenario;
+pub mod static_build;
 pub mod twinlog;

@@ -100,8 +100,9 @@ fn digits(ratio: f64) -> String {
     format!("{ratio:.decimals$}")
 }
 
-/// The middle one; of an even number the mean of the two in the middle.
-pub(super) fn median(mut figures: Vec<f64>) -> f64 {
+/// The middle one; of an even number the mean of the two in the middle, of none not a number.
+#[must_use]
+pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
     match figures.len() {

@@ -19,18 +19,27 @@ impl Usage {
     /// # Errors
     /// When there is no such process, or the system shows no `/proc`.
     pub fn of(process: u32) -> Result<Self> {
-        let read = |file: &str| {
-            let path = format!("/proc/{process}/{file}");
-            fs::read_to_string(&path).with_context(|| format!("read {path}"))
-        };
-        let (stat, status) = (read("stat")?, read("status")?);
-        let ticks = cpu_ticks(&stat).with_context(|| format!("no CPU times in {stat:?}"))?;
-        let per_second = rustix::param::clock_ticks_per_second();
-        #[allow(clippy::cast_precision_loss, reason = "ticks of hours fit")]
-        let cpu = Duration::from_secs_f64(ticks as f64 / per_second as f64);
+        let status = read(process, "status")?;
         let peak_kib = peak_kib(&status).with_context(|| format!("no VmHWM in {status:?}"))?;
-        Ok(Self { cpu, peak_kib })
+        Ok(Self { cpu: cpu(process)?, peak_kib })
     }
+}
+
+/// CPU time alone, which a process tells until somebody has waited for its end.
+///
+/// # Errors
+/// As [`Usage::of`].
+pub fn cpu(process: u32) -> Result<Duration> {
+    let stat = read(process, "stat")?;
+    let ticks = cpu_ticks(&stat).with_context(|| format!("no CPU times in {stat:?}"))?;
+    let per_second = rustix::param::clock_ticks_per_second();
+    #[allow(clippy::cast_precision_loss, reason = "ticks of hours fit")]
+    Ok(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+}
+
+fn read(process: u32, file: &str) -> Result<String> {
+    let path = format!("/proc/{process}/{file}");
+    fs::read_to_string(&path).with_context(|| format!("read {path}"))
 }
 
 /// utime + stime of `/proc/PID/stat`. The name in brackets may hold spaces and brackets itself.
