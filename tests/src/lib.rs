@@ -17,6 +17,8 @@
 //! - `batch_golden`: logs, Fetch and Produce answers of real brokers; what another client or codec writes goes here.
 //! - `corpus_replay`: the inputs of the fuzz targets, on stable; an input that broke one is a file of theirs.
 //! - `mm2_behaviours`: the table of what MM2's own tests assert; a test or scenario that shows another row goes into it.
+//! - `instruction_counts`: what a batch costs on the hot path; a shape of batches that nothing there is like goes into
+//!   `engine/benches/hot_path.rs`.
 //! - `tidy`: the rules of the layout.
 //!
 //! # How the scenarios are run

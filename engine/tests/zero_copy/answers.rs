@@ -1,21 +1,19 @@
-//! Answers as a 4.3.1 broker sends them: a Fetch of many batches, Produce, ApiVersions.
+//! Answers as a 4.3.1 broker sends them: a Fetch of many batches, Produce.
 
 use bytes::{BufMut, Bytes};
 use twinlog_protocol::record::BatchBuilder;
-use twinlog_protocol::versions::Api;
 
 pub(crate) const FETCH_VERSION: i16 = 16;
 pub(crate) const PRODUCE_VERSION: i16 = 13;
 pub(crate) const TOPIC_ID: u128 = 0x7477_696e_6c6f_6700_0000_0000_0000_0001;
-
-const RECORDS_PER_BATCH: i64 = 8;
 
 /// What a Fetch answer holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) partitions: i32,
     pub(crate) batches_per_partition: i64,
-    /// Bytes of a batch, less the few that eight records cost besides their values.
+    pub(crate) records_per_batch: i64,
+    /// Bytes of a batch, less the few that its records cost besides their values.
     pub(crate) batch_bytes: usize,
 }
 
@@ -33,7 +31,7 @@ pub(crate) struct FetchAnswer {
 impl FetchAnswer {
     pub(crate) fn new(shape: Shape) -> Self {
         let mut answer = Self { body: Vec::new(), base_offsets_at: Vec::new(), shape, records_bytes: 0 };
-        let batch = batch(shape.batch_bytes);
+        let batch = batch(shape);
         let high_watermark = i64::MAX;
         let body = &mut answer.body;
         body.put_i32(0); // throttle time
@@ -67,24 +65,25 @@ impl FetchAnswer {
 
     /// Records of one partition in one answer.
     pub(crate) fn records_per_partition(&self) -> i64 {
-        self.shape.batches_per_partition * RECORDS_PER_BATCH
+        self.shape.batches_per_partition * self.shape.records_per_batch
     }
 
     /// Lets every partition's batches begin at `offset`. A broker does the same: base offsets are outside the CRC.
     pub(crate) fn move_to(&mut self, offset: i64) {
         let batches = (0..self.shape.batches_per_partition).cycle();
         for (at, batch) in self.base_offsets_at.iter().zip(batches) {
-            let base_offset = offset + batch * RECORDS_PER_BATCH;
+            let base_offset = offset + batch * self.shape.records_per_batch;
             self.body[*at..*at + 8].copy_from_slice(&base_offset.to_be_bytes());
         }
     }
 }
 
 /// A batch with a right CRC and values that no codec has touched.
-fn batch(bytes: usize) -> Bytes {
+fn batch(shape: Shape) -> Bytes {
     let mut builder = BatchBuilder::new();
-    for record in 0..RECORDS_PER_BATCH {
-        let value = Bytes::from(vec![u8::try_from(record).unwrap(); bytes / 8]);
+    let value_bytes = shape.batch_bytes / usize::try_from(shape.records_per_batch).unwrap();
+    for record in 0..shape.records_per_batch {
+        let value = Bytes::from(vec![u8::try_from(record).unwrap(); value_bytes]);
         builder.push(1_700_000_000_000 + record, None, Some(value), Vec::new()).unwrap();
     }
     builder.build().unwrap().bytes().clone()
@@ -106,21 +105,6 @@ pub(crate) fn produce_body(partition: i32, base_offset: i64) -> Vec<u8> {
     body.put_slice(&[0, 0]); // tags of partition and topic
     body.put_i32(0); // throttle time
     body.put_u8(0);
-    body
-}
-
-/// ApiVersions as a broker answers that knows its version 0 only.
-pub(crate) fn api_versions_body(version: i16) -> Vec<u8> {
-    let spoken =
-        [(Api::Produce, PRODUCE_VERSION), (Api::Fetch, FETCH_VERSION), (Api::ApiVersions, 0)].as_slice();
-    let mut body = Vec::new();
-    body.put_i16(if version == 0 { 0 } else { 35 });
-    body.put_i32(i32::try_from(spoken.len()).unwrap());
-    for (api, version) in spoken {
-        body.put_i16(api.key());
-        body.put_i16(*version);
-        body.put_i16(*version);
-    }
     body
 }
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use bytes::Buf;
+use bytes::{Buf, BufMut};
 use twinlog_protocol::batch::BatchView;
 use twinlog_protocol::versions::Api;
 
-use crate::answers::{FetchAnswer, api_versions_body, produce_body};
+use crate::answers::{FETCH_VERSION, FetchAnswer, PRODUCE_VERSION, produce_body};
 
 /// A listening broker; its threads end with the process.
 #[derive(Debug)]
@@ -113,6 +113,21 @@ impl Connection {
         *log_end += i64::from(batch.header().record_count);
         produce_body(partition, base_offset)
     }
+}
+
+/// ApiVersions as a broker answers that knows its version 0 only.
+fn api_versions_body(version: i16) -> Vec<u8> {
+    let spoken =
+        [(Api::Produce, PRODUCE_VERSION), (Api::Fetch, FETCH_VERSION), (Api::ApiVersions, 0)].as_slice();
+    let mut body = Vec::new();
+    body.put_i16(if version == 0 { 0 } else { 35 });
+    body.put_i32(i32::try_from(spoken.len()).unwrap());
+    for (api, version) in spoken {
+        body.put_i16(api.key());
+        body.put_i16(*version);
+        body.put_i16(*version);
+    }
+    body
 }
 
 fn uvarint(bytes: &mut &[u8]) -> usize {

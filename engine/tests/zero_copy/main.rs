@@ -24,14 +24,13 @@ use twinlog_engine::io::error::{CallError, Peer};
 use twinlog_engine::machine::metadata::HostPort;
 use twinlog_protocol::batch::{Forwarded, HEADER_BYTES};
 use twinlog_protocol::fetch::{FetchPartition, FetchRequest, FetchTopic, fetch_frame};
-use twinlog_protocol::produce::{Gather, ProducePartition, ProduceResponse, produce_frame};
+use twinlog_protocol::produce::ProduceResponse;
 use twinlog_protocol::versions::Api;
 
 use self::answers::{FETCH_VERSION, FetchAnswer, PRODUCE_VERSION, Shape, TOPIC_ID};
 use self::broker::Broker;
-use self::partitions::{Partitions, Sending};
+use self::partitions::{Partitions, Sending, TOPIC};
 
-const TOPIC: &str = "orders";
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Our own bytes in a Produce frame of one batch, the 61 of its header among them.
@@ -52,13 +51,7 @@ const SHAPES: [Shape; 8] = [
 ];
 
 const fn shape(partitions: i32, batches_per_partition: i64, batch_bytes: usize) -> Shape {
-    Shape { partitions, batches_per_partition, batch_bytes }
-}
-
-fn frame(correlation_id: i32, partition: usize, batch: Forwarded) -> Gather {
-    let partition = i32::try_from(partition).expect("few partitions");
-    let entry = ProducePartition { topic: TOPIC.to_owned(), topic_id: TOPIC_ID, partition, batch };
-    produce_frame(PRODUCE_VERSION, correlation_id, "twinlog", -1, 5000, &[entry]).expect("short names")
+    Shape { partitions, batches_per_partition, records_per_batch: 8, batch_bytes }
 }
 
 #[test]
@@ -71,9 +64,10 @@ fn every_payload_of_a_produce_frame_lies_in_the_fetch_answer() {
         partitions.take_fetched(body);
         let mut log_ends = vec![0; usize::try_from(shape.partitions).unwrap()];
         let (mut batches, mut payload_bytes) = (0, 0);
-        while let Some(Sending { partition, ticket, batch }) = partitions.poll_sending() {
-            let (records, body_bytes) = (batch_records(&batch), batch.body.len());
-            let frame = frame(1, partition, batch);
+        while let Some(sending) = partitions.poll_sending() {
+            let Sending { partition, ticket, ref batch } = sending;
+            let (records, body_bytes) = (batch_records(batch), batch.body.len());
+            let frame = sending.frame(1);
             let (theirs, ours): (Vec<&Bytes>, Vec<&Bytes>) = frame.pieces().partition(|piece| {
                 let range = piece.as_ptr_range();
                 answer_range.start <= range.start && range.end <= answer_range.end
@@ -163,10 +157,11 @@ impl Path {
         let body = self.source.body(pending.expect("room"), FETCH_VERSION).await.expect("an answer");
         self.partitions.take_fetched(body);
         loop {
-            while let Some(Sending { partition, ticket, batch }) = self.partitions.poll_sending() {
+            while let Some(sending) = self.partitions.poll_sending() {
+                let Sending { partition, ticket, .. } = sending;
                 let expects = Expects { api: Api::Produce, timeout: TIMEOUT };
                 let pending = self.target.submit(expects, |correlation_id| {
-                    Ok::<Frame, CallError>(Box::new(frame(correlation_id, partition, batch)))
+                    Ok::<Frame, CallError>(Box::new(sending.frame(correlation_id)))
                 });
                 let (target, pending) = (self.target.clone(), pending.expect("room"));
                 self.errands.push(Box::pin(async move {

@@ -13,8 +13,11 @@ use twinlog_engine::machine::partition_record::PartitionRecord;
 use twinlog_engine::machine::produce_window::ProduceAnswer;
 use twinlog_protocol::batch::Forwarded;
 use twinlog_protocol::fetch::FetchResponse;
+use twinlog_protocol::produce::{Gather, ProducePartition, produce_frame};
 
-use crate::answers::{FETCH_VERSION, TOPIC_ID};
+use crate::answers::{FETCH_VERSION, PRODUCE_VERSION, TOPIC_ID};
+
+pub(crate) const TOPIC: &str = "orders";
 
 /// Time stands still: nothing is late, no progress is stored.
 const NOW: Now = Duration::from_secs(1);
@@ -25,6 +28,16 @@ pub(crate) struct Sending {
     pub(crate) partition: usize,
     pub(crate) ticket: u64,
     pub(crate) batch: Forwarded,
+}
+
+impl Sending {
+    /// Its Produce request.
+    pub(crate) fn frame(self, correlation_id: i32) -> Gather {
+        let partition = i32::try_from(self.partition).expect("few partitions");
+        let topic = TOPIC.to_owned();
+        let entry = ProducePartition { topic, topic_id: TOPIC_ID, partition, batch: self.batch };
+        produce_frame(PRODUCE_VERSION, correlation_id, "twinlog", -1, 5000, &[entry]).expect("short names")
+    }
 }
 
 /// The partitions of one topic.
