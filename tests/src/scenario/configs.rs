@@ -195,6 +195,11 @@ pub fn defaults_from_source() -> Scenario {
         wait_default(lab)?;
         let changed = [("delete.retention.ms", "2000"), ("retention.bytes", "2000")];
         lab.judge.alter_configs(&lab.target, topic, &changed, &[])?;
+        // A broker shows what was altered a little later; until then it looks as if it were put right already.
+        Deadline::after(FOLLOWED).wait("what was altered", || {
+            let configs = lab.judge.configs(&lab.target, topic)?;
+            Ok(configs.get("delete.retention.ms").is_some_and(|ms| ms == "2000").then_some(()))
+        })?;
         wait_default(lab)?;
         let configs = lab.judge.configs(&lab.target, topic)?;
         ensure!(configs.get("delete.retention.ms").is_some_and(|ms| ms == "2000"), "{configs:?}");
