@@ -1,7 +1,7 @@
 //! Fetch, versions 10 to 16: bounded codecs of our own, because records must come out as slices.
 //!
 //! # References
-//! `FetchRequest.json`, `FetchResponse.json`; KIP-110 (10), KIP-392 (11), KIP-595 (12), KIP-516 (13), KIP-903 (15),
+//! `FetchRequest.json`, `FetchResponse.json`; KIP-227 (7), KIP-110 (10), KIP-392 (11), KIP-595 (12), KIP-516 (13), KIP-903 (15),
 //! KIP-951 (16).
 
 use std::ops::RangeInclusive;
@@ -9,7 +9,9 @@ use std::ops::RangeInclusive;
 mod request;
 mod response;
 
-pub use request::{FetchPartition, FetchRequest, FetchTopic, IsolationLevel, encode_fetch, fetch_frame};
+pub use request::{
+    FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, IsolationLevel, encode_fetch, fetch_frame,
+};
 pub use response::{AbortedTransaction, FetchResponse, FetchedPartition};
 
 /// Versions that these codecs speak.

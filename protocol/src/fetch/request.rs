@@ -1,6 +1,4 @@
-//! The request: what to read from where, and how much of it.
-//!
-//! No fetch session is kept (session 0, epoch -1 asks for a full answer), so that nothing is forgotten either.
+//! The request: what to read from where, how much of it, and what a fetch session shall forget (KIP-227).
 
 use bytes::{BufMut, Bytes};
 
@@ -15,6 +13,11 @@ const API_KEY: i16 = 1;
 const REQUEST_BYTES_MAX: usize = 6 * 4 + 1 + 5 + 5 + 3 + 1;
 const TOPIC_BYTES_MAX: usize = 16 + 5 + 1;
 const PARTITION_BYTES: usize = 4 + 4 + 8 + 4 + 8 + 4 + 1;
+/// Bytes of a partition that is forgotten.
+const FORGOTTEN_BYTES: usize = 4;
+
+/// Epoch of a request that is answered outside any session.
+const NO_SESSION: i32 = -1;
 
 /// Which records a broker gives out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,10 +42,13 @@ pub struct FetchRequest {
     pub isolation_level: IsolationLevel,
     /// Session, 0 for none.
     pub session_id: i32,
-    /// Epoch of the session, -1 for a full fetch outside one.
+    /// What the request is to its session: 0 begins one with what the request names, and ends the one of `session_id`; from
+    /// 1 on it changes that one, and what it does not name stays as it was; -1 is for a request outside any.
     pub session_epoch: i32,
     /// What to read.
     pub topics: Vec<FetchTopic>,
+    /// What the session shall no longer read.
+    pub forgotten: Vec<ForgottenTopic>,
     /// Rack of the reader, empty for none (KIP-392).
     pub rack_id: String,
 }
@@ -57,8 +63,9 @@ impl FetchRequest {
             max_bytes,
             isolation_level: IsolationLevel::ReadUncommitted,
             session_id: 0,
-            session_epoch: -1,
+            session_epoch: NO_SESSION,
             topics,
+            forgotten: Vec::new(),
             rack_id: String::new(),
         }
     }
@@ -90,6 +97,17 @@ pub struct FetchPartition {
     pub log_start_offset: i64,
     /// Bytes of this partition's part; the first batch comes whole even if it is larger.
     pub partition_max_bytes: i32,
+}
+
+/// Partitions of one topic that a session shall no longer read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForgottenTopic {
+    /// Name, on the wire up to version 12.
+    pub name: String,
+    /// Topic id, on the wire from version 13.
+    pub id: u128,
+    /// Partition numbers.
+    pub partitions: Vec<i32>,
 }
 
 /// The body of a Fetch request.
@@ -128,7 +146,11 @@ fn body_bytes_max(request: &FetchRequest) -> usize {
     let topic_bytes_max =
         |topic: &FetchTopic| TOPIC_BYTES_MAX + topic.name.len() + topic.partitions.len() * PARTITION_BYTES;
     let topics_bytes_max: usize = request.topics.iter().map(topic_bytes_max).sum();
-    REQUEST_BYTES_MAX + request.rack_id.len() + topics_bytes_max
+    let forgotten_bytes_max = |topic: &ForgottenTopic| {
+        TOPIC_BYTES_MAX + topic.name.len() + topic.partitions.len() * FORGOTTEN_BYTES
+    };
+    let forgotten_bytes_max: usize = request.forgotten.iter().map(forgotten_bytes_max).sum();
+    REQUEST_BYTES_MAX + request.rack_id.len() + topics_bytes_max + forgotten_bytes_max
 }
 
 fn put_body(writer: &mut Writer, version: i16, request: &FetchRequest) -> Result<(), EncodeError> {
@@ -147,11 +169,7 @@ fn put_body(writer: &mut Writer, version: i16, request: &FetchRequest) -> Result
     writer.out.put_i32(request.session_epoch);
     writer.count("topics", request.topics.len())?;
     for topic in &request.topics {
-        if names_topics_by_id(version) {
-            writer.out.put_u128(topic.id);
-        } else {
-            writer.string("topic", Some(&topic.name))?;
-        }
+        put_topic(writer, version, &topic.name, topic.id)?;
         writer.count("partitions", topic.partitions.len())?;
         for partition in &topic.partitions {
             writer.out.put_i32(partition.partition);
@@ -166,12 +184,26 @@ fn put_body(writer: &mut Writer, version: i16, request: &FetchRequest) -> Result
         }
         writer.no_tags();
     }
-    writer.count("forgotten topics", 0)?;
+    writer.count("forgotten topics", request.forgotten.len())?;
+    for topic in &request.forgotten {
+        put_topic(writer, version, &topic.name, topic.id)?;
+        writer.count("forgotten partitions", topic.partitions.len())?;
+        topic.partitions.iter().for_each(|partition| writer.out.put_i32(*partition));
+        writer.no_tags();
+    }
     if knows_racks(version) {
         writer.string("rack id", Some(&request.rack_id))?;
     }
     writer.no_tags();
     Ok(())
+}
+
+fn put_topic(writer: &mut Writer, version: i16, name: &str, id: u128) -> Result<(), EncodeError> {
+    if names_topics_by_id(version) {
+        writer.out.put_u128(id);
+        return Ok(());
+    }
+    writer.string("topic", Some(name))
 }
 
 #[cfg(test)]
@@ -201,9 +233,13 @@ mod tests {
             min_bytes: 1,
             max_bytes: 1 << 26,
             isolation_level: IsolationLevel::ReadCommitted,
-            session_id: 0,
-            session_epoch: -1,
+            session_id: 77,
+            session_epoch: 3,
             topics: vec![topic("orders", 1 << 100), topic("clicks", 9)],
+            forgotten: vec![
+                ForgottenTopic { name: "old".to_owned(), id: 1 << 90, partitions: vec![1, 1 << 20] },
+                ForgottenTopic { name: "older".to_owned(), id: 2, partitions: vec![0] },
+            ],
             rack_id: "rack".to_owned(),
         }
     }
@@ -228,6 +264,14 @@ mod tests {
                 twin.with_topic(TopicName(StrBytes::from_string(topic.name.clone())))
             }
         };
+        let forgotten = |topic: &ForgottenTopic| {
+            let twin = theirs::ForgottenTopic::default().with_partitions(topic.partitions.clone());
+            if names_topics_by_id(version) {
+                twin.with_topic_id(uuid::Uuid::from_u128(topic.id))
+            } else {
+                twin.with_topic(TopicName(StrBytes::from_string(topic.name.clone())))
+            }
+        };
         let twin = theirs::FetchRequest::default()
             .with_max_wait_ms(ours.max_wait_ms)
             .with_min_bytes(ours.min_bytes)
@@ -235,7 +279,8 @@ mod tests {
             .with_isolation_level(1)
             .with_session_id(ours.session_id)
             .with_session_epoch(ours.session_epoch)
-            .with_topics(ours.topics.iter().map(topic).collect());
+            .with_topics(ours.topics.iter().map(topic).collect())
+            .with_forgotten_topics_data(ours.forgotten.iter().map(forgotten).collect());
         let rack_id = if knows_racks(version) { ours.rack_id.clone() } else { String::new() };
         let twin = twin.with_rack_id(StrBytes::from_string(rack_id));
         let mut bytes = BytesMut::new();
