@@ -10,6 +10,7 @@ pub mod cluster_names;
 pub mod config_sync;
 pub mod fetch_pace;
 pub mod fetch_plan;
+pub mod fetch_session;
 pub mod first_start;
 pub mod flow_identity;
 pub mod flow_starts;
