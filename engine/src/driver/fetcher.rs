@@ -4,92 +4,179 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use twinlog_protocol::fetch::{FetchPartition, FetchRequest, FetchResponse, FetchTopic, FetchedPartition};
+use twinlog_protocol::fetch::{
+    FetchPartition, FetchRequest, FetchTopic, FetchedPartition, ForgottenTopic, names_topics_by_id,
+};
 use twinlog_protocol::{ErrorCode, TopicRef};
 
 use super::lanes::fetch_lane;
-use super::stretch::{self, Answered};
+use super::stretch::{self, Answered, LAST_BY_NAME};
+use crate::clock;
 use crate::io::cluster::ClusterClient;
-use crate::machine::fetch_pace::{FETCH_BYTES_MAX, Piece};
+use crate::io::connection::Connection;
+use crate::machine::fetch_pace::Piece;
+use crate::machine::fetch_session::{Asked, FetchSession, Forgotten, SessionAnswer, SessionRequest};
+use crate::machine::fetch_size::FETCH_BYTES_MAX;
 use crate::machine::partition::{Fetched, FetchedRecords, RequestFailure};
 
-/// How long a broker may wait for the first record.
-const MAX_WAIT_MS: i32 = 500;
 /// Bytes of one answer, for who has to take it.
 pub(super) const ANSWER_TO_FETCH_BYTES_MAX: usize = FETCH_BYTES_MAX as usize;
-/// Bytes of one partition in an answer.
-const PARTITION_BYTES_MAX: i32 = 4 << 20;
 /// How long an answer may take before the connection counts as dead.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One partition's part of a request.
-#[derive(Debug, Clone)]
-pub(super) struct Wanted {
-    pub(super) slot: usize,
-    pub(super) topic: Arc<str>,
-    pub(super) topic_id: u128,
-    pub(super) partition: i32,
-    pub(super) leader_epoch: i32,
-    pub(super) offset: i64,
-    pub(super) last_fetched_epoch: i32,
+/// How to send a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Order {
+    pub(super) node: i32,
+    pub(super) lane: u16,
+    /// How long the broker may wait for the first record.
+    pub(super) wait: Duration,
+    pub(super) piece: Piece,
+}
+
+/// How a Fetch ended.
+pub(super) struct FetchAnswer {
+    /// The session that went with it.
+    pub(super) session: Option<FetchSession>,
+    pub(super) outcome: Outcome,
 }
 
 /// What a Fetch brought.
-pub(super) enum FetchAnswer {
-    /// Each partition's part, or the reason why there is none.
-    Parts { parts: Vec<(usize, Fetched)>, bytes: u64 },
+pub(super) enum Outcome {
+    /// Each partition's part, or the reason why there is none; of a session only the parts with news.
+    Parts { parts: Vec<(usize, Fetched)>, bytes: u64, took: Duration },
     /// Nothing but a time to wait: what was wanted is still wanted.
-    Throttled { wanted: Vec<Wanted>, told: Duration },
+    Throttled { wanted: Vec<(usize, Asked)>, told: Duration },
 }
 
-/// Sends one Fetch when it is due.
-pub(super) async fn fetch(
+/// Sends one Fetch outside any session when it is due.
+pub(super) async fn fetch_bulk(
     cluster: ClusterClient,
-    node: i32,
-    lane: u16,
-    wanted: Vec<Wanted>,
-    piece: Piece,
+    order: Order,
+    wanted: Vec<(usize, Asked)>,
 ) -> FetchAnswer {
-    if !piece.wait.is_zero() {
-        tokio::time::sleep(piece.wait).await;
-    }
-    match try_fetch(&cluster, node, lane, &wanted, piece.bytes_max).await {
-        Ok(Answered::Whole(response)) => {
-            let bytes = response.partitions.iter().map(|part| part.records.len() as u64).sum();
-            FetchAnswer::Parts { parts: deal(response, &wanted), bytes }
+    wait_until_due(&order).await;
+    let outcome = match try_bulk(&cluster, &order, &wanted).await {
+        Ok((Answered::Whole(response), took)) => {
+            let bytes = records_bytes(&response.partitions);
+            Outcome::Parts { parts: deal(response.partitions, &wanted), bytes, took }
         }
-        Ok(Answered::Throttled(told)) => FetchAnswer::Throttled { wanted, told },
-        Err(why) => {
-            let failed = |part: &Wanted| Fetched { offset: part.offset, result: Err(why.clone()) };
-            FetchAnswer::Parts {
-                parts: wanted.iter().map(|part| (part.slot, failed(part))).collect(),
-                bytes: 0,
+        Ok((Answered::Throttled(told), _)) => Outcome::Throttled { wanted, told },
+        Err(why) => failed(wanted.iter().map(|(slot, asked)| (*slot, asked.offset)), &why),
+    };
+    FetchAnswer { session: None, outcome }
+}
+
+async fn try_bulk(
+    cluster: &ClusterClient,
+    order: &Order,
+    wanted: &[(usize, Asked)],
+) -> Result<(Answered, Duration), RequestFailure> {
+    let connection = cluster.connection(order.node, fetch_lane(order.lane)).await?;
+    let begun = clock::boot_time();
+    let topics = topics(wanted.iter().map(|(_, asked)| asked), order.piece.bytes_max);
+    let request = FetchRequest::full(wait_ms(order), order.piece.bytes_max, topics);
+    let answered = stretch::fetch_unless_throttled(&connection, &request, ANSWER_TIMEOUT).await?;
+    if let Answered::Whole(response) = &answered {
+        ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;
+    }
+    Ok((answered, clock::boot_time().saturating_sub(begun)))
+}
+
+/// Sends one Fetch of a session when it is due, and once more where the broker has lost the session.
+pub(super) async fn fetch_tail(
+    cluster: ClusterClient,
+    order: Order,
+    mut session: FetchSession,
+    fresh: Vec<(usize, Asked)>,
+    gone: Vec<usize>,
+) -> FetchAnswer {
+    wait_until_due(&order).await;
+    let outcome = match try_tail(&cluster, &order, &mut session, fresh, &gone).await {
+        Ok(outcome) => outcome,
+        Err(why) => failed(session.handle_lost().into_iter(), &why),
+    };
+    FetchAnswer { session: Some(session), outcome }
+}
+
+async fn try_tail(
+    cluster: &ClusterClient,
+    order: &Order,
+    session: &mut FetchSession,
+    fresh: Vec<(usize, Asked)>,
+    gone: &[usize],
+) -> Result<Outcome, RequestFailure> {
+    let connection = match cluster.connection(order.node, fetch_lane(order.lane)).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            // Those that are new have to hear of it, too.
+            session.next_request(false, fresh, gone);
+            return Err(error.into());
+        }
+    };
+    let begun = clock::boot_time();
+    let speaks_ids = stretch::version(&connection).is_ok_and(names_topics_by_id);
+    let mut request = session.next_request(speaks_ids, fresh, gone);
+    loop {
+        let response = match ask_session(&connection, order, session, request).await? {
+            Answered::Whole(response) => response,
+            Answered::Throttled(told) => {
+                session.handle_throttled();
+                return Ok(Outcome::Throttled { wanted: Vec::new(), told });
+            }
+        };
+        let bytes = records_bytes(&response.partitions);
+        match session.handle_answer(response) {
+            SessionAnswer::Listed(listed) => {
+                let part = |(slot, offset, part)| (slot, Fetched { offset, result: records_of(part) });
+                let took = clock::boot_time().saturating_sub(begun);
+                return Ok(Outcome::Parts { parts: listed.into_iter().map(part).collect(), bytes, took });
+            }
+            SessionAnswer::Again => request = session.whole_request(),
+            SessionAnswer::Failed(code) => return Err(RequestFailure::Broker(code)),
+            SessionAnswer::Unfit => {
+                let why = "the answer to Fetch is not about the partitions of its session";
+                return Err(RequestFailure::Unanswered(why.to_owned()));
             }
         }
     }
 }
 
-async fn try_fetch(
-    cluster: &ClusterClient,
-    node: i32,
-    lane: u16,
-    wanted: &[Wanted],
-    bytes_max: i32,
+async fn ask_session(
+    connection: &Connection,
+    order: &Order,
+    session: &FetchSession,
+    request: SessionRequest,
 ) -> Result<Answered, RequestFailure> {
-    let connection = cluster.connection(node, fetch_lane(lane)).await?;
-    let request = request(wanted, bytes_max);
-    let answered = stretch::fetch_unless_throttled(&connection, &request, ANSWER_TIMEOUT).await?;
-    if let Answered::Whole(response) = &answered {
-        ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;
+    let mut version = stretch::version(connection)?;
+    if !session.names_topics_by_id() {
+        version = version.min(LAST_BY_NAME);
     }
-    Ok(answered)
+    let bytes_max = order.piece.bytes_max;
+    let request = FetchRequest {
+        session_id: request.session_id,
+        session_epoch: request.session_epoch,
+        forgotten: forgotten(&request.forget),
+        ..FetchRequest::full(wait_ms(order), bytes_max, topics(request.ask.iter(), bytes_max))
+    };
+    Ok(stretch::fetch_in(connection, version, &request, ANSWER_TIMEOUT).await?)
 }
 
-fn request(wanted: &[Wanted], bytes_max: i32) -> FetchRequest {
+async fn wait_until_due(order: &Order) {
+    if !order.piece.wait.is_zero() {
+        tokio::time::sleep(order.piece.wait).await;
+    }
+}
+
+fn wait_ms(order: &Order) -> i32 {
+    i32::try_from(order.wait.as_millis()).unwrap_or(i32::MAX)
+}
+
+fn topics<'a>(asked: impl Iterator<Item = &'a Asked>, bytes_max: i32) -> Vec<FetchTopic> {
     let mut topics: Vec<FetchTopic> = Vec::new();
-    let mut place: HashMap<&str, usize> = HashMap::new();
-    for part in wanted {
-        let place = *place.entry(&part.topic).or_insert_with(|| {
+    let mut place: HashMap<(&str, u128), usize> = HashMap::new();
+    for part in asked {
+        let place = *place.entry((&part.topic, part.topic_id)).or_insert_with(|| {
             topics.push(FetchTopic {
                 name: part.topic.to_string(),
                 id: part.topic_id,
@@ -103,34 +190,45 @@ fn request(wanted: &[Wanted], bytes_max: i32) -> FetchRequest {
             fetch_offset: part.offset,
             last_fetched_epoch: part.last_fetched_epoch,
             log_start_offset: -1,
-            partition_max_bytes: PARTITION_BYTES_MAX.min(bytes_max),
+            partition_max_bytes: part.bytes_max.min(bytes_max),
         });
     }
-    FetchRequest::full(MAX_WAIT_MS, bytes_max, topics)
+    topics
 }
 
-fn deal(response: FetchResponse, wanted: &[Wanted]) -> Vec<(usize, Fetched)> {
+fn forgotten(gone: &[Forgotten]) -> Vec<ForgottenTopic> {
+    let mut topics: HashMap<(&str, u128), Vec<i32>> = HashMap::new();
+    for part in gone {
+        topics.entry((&part.topic, part.topic_id)).or_default().push(part.partition);
+    }
+    let topic = |((name, id), partitions): ((&str, u128), _)| ForgottenTopic {
+        name: name.to_owned(),
+        id,
+        partitions,
+    };
+    topics.into_iter().map(topic).collect()
+}
+
+fn records_bytes(parts: &[FetchedPartition]) -> u64 {
+    parts.iter().map(|part| part.records.len() as u64).sum()
+}
+
+fn deal(parts: Vec<FetchedPartition>, wanted: &[(usize, Asked)]) -> Vec<(usize, Fetched)> {
     let mut parts: HashMap<(TopicRef, i32), FetchedPartition> =
-        response.partitions.into_iter().map(|part| ((part.topic.clone(), part.partition), part)).collect();
-    let mut dealt: Vec<(usize, Fetched)> = wanted
-        .iter()
-        .map(|part| {
-            let by_id = parts.remove(&(TopicRef::Id(part.topic_id), part.partition));
-            let found =
-                by_id.or_else(|| parts.remove(&(TopicRef::Name(Arc::clone(&part.topic)), part.partition)));
-            let result = match found {
-                Some(found) => records_of(found),
-                None => {
-                    Err(RequestFailure::Unanswered("the answer to Fetch leaves the partition out".to_owned()))
-                }
-            };
-            (part.slot, Fetched { offset: part.offset, result })
-        })
-        .collect();
-    // Who got nothing stands first next time, or a full answer would serve the same partitions again.
-    dealt
-        .sort_by_key(|(_, fetched)| fetched.result.as_ref().is_ok_and(|records| !records.records.is_empty()));
-    dealt
+        parts.into_iter().map(|part| ((part.topic.clone(), part.partition), part)).collect();
+    let part = |(slot, asked): &(usize, Asked)| {
+        let by_id = parts.remove(&(TopicRef::Id(asked.topic_id), asked.partition));
+        let found =
+            by_id.or_else(|| parts.remove(&(TopicRef::Name(Arc::clone(&asked.topic)), asked.partition)));
+        let result = match found {
+            Some(found) => records_of(found),
+            None => {
+                Err(RequestFailure::Unanswered("the answer to Fetch leaves the partition out".to_owned()))
+            }
+        };
+        (*slot, Fetched { offset: asked.offset, result })
+    };
+    wanted.iter().map(part).collect()
 }
 
 fn records_of(part: FetchedPartition) -> Result<FetchedRecords, RequestFailure> {
@@ -141,4 +239,9 @@ fn records_of(part: FetchedPartition) -> Result<FetchedRecords, RequestFailure> 
         log_start: part.log_start_offset,
         diverging: part.diverging_epoch,
     })
+}
+
+fn failed(asked: impl Iterator<Item = (usize, i64)>, why: &RequestFailure) -> Outcome {
+    let part = |(slot, offset)| (slot, Fetched { offset, result: Err(why.clone()) });
+    Outcome::Parts { parts: asked.map(part).collect(), bytes: 0, took: Duration::ZERO }
 }

@@ -34,7 +34,7 @@ pub(super) fn produce_lane(slot: usize, apart: bool) -> Lane {
     Lane::producer(if apart { FIRST_OWN_LANE + slot % OWN_LANES } else { slot % SHARED_LANES })
 }
 
-/// The lane of a Fetch request, by its number among those to one broker.
+/// The connection of a Fetch request, by the number of its lane in the fetch plan.
 pub(super) fn fetch_lane(number: u16) -> Lane {
     Lane::consumer(FIRST_FETCH_LANE + number)
 }

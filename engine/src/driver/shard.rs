@@ -5,6 +5,7 @@
 
 mod carry_out;
 mod emit;
+mod fetch;
 mod slot;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -18,7 +19,7 @@ use tokio::time::sleep;
 use twinlog_protocol::batch::Forwarded;
 
 use self::slot::Slot;
-use super::fetcher::{self, FetchAnswer, Wanted};
+use super::fetcher::FetchAnswer;
 use super::lanes::{LaneKey, ProduceLanes};
 use super::produce;
 use super::state_topic::StateRequest;
@@ -31,6 +32,8 @@ use crate::io::memory::MemoryBudget;
 use crate::machine::Now;
 use crate::machine::fetch_pace::{FetchPaces, Piece};
 use crate::machine::fetch_plan::FetchPlan;
+use crate::machine::fetch_session::FetchSession;
+use crate::machine::fetch_size::FetchSizes;
 use crate::machine::flow_identity::FlowIdentity;
 use crate::machine::flow_starts::FlowStarts;
 use crate::machine::hold::Side;
@@ -152,6 +155,9 @@ pub(super) struct Shard {
     to_state: VecDeque<StateRequest>,
     plan: FetchPlan,
     paces: FetchPaces,
+    sizes: FetchSizes,
+    /// By node and lane, those of which no request is under way.
+    sessions: HashMap<(i32, u16), FetchSession>,
     timers: Timers,
     dirty: Vec<usize>,
     lanes: ProduceLanes<Queued>,
@@ -180,6 +186,8 @@ impl Shard {
             to_state: VecDeque::new(),
             plan: FetchPlan::default(),
             paces: FetchPaces::default(),
+            sizes: FetchSizes::default(),
+            sessions: HashMap::new(),
             timers: Timers::default(),
             dirty: Vec::new(),
             lanes: ProduceLanes::new(),
@@ -393,45 +401,7 @@ impl Shard {
         self.names_changed |= has_name(slot.counted) || has_name(standing);
         self.totals.move_from(slot.counted, standing);
         slot.counted = standing;
-        let is_admitted = self.parts.share.admits(slot.counted_bytes, self.held_bytes);
-        let wanted = slot.machine.fetch_wanted(now).filter(|_| is_admitted);
-        let node = wanted.and_then(|_| slot.leaders[0]?.node);
-        self.plan.set_wanting(number, node);
-    }
-
-    fn fetch(&mut self, now: Now) {
-        while !self.parts.share.is_full(self.held_bytes) && self.parts.throttle.not_before(now).is_none() {
-            let lanes = |node| self.paces.lanes(node);
-            let Some((node, lane, slots)) = self.plan.next_request(lanes) else { return };
-            let wanted: Vec<_> = slots.iter().filter_map(|&slot| self.slots[slot].want(now, slot)).collect();
-            self.ask_for(now, node, lane, wanted);
-        }
-    }
-
-    fn ask_for(&mut self, now: Now, node: i32, lane: u16, wanted: Vec<Wanted>) {
-        let (source, mut piece) = (self.parts.source.clone(), self.paces.next_piece(now, node));
-        piece.bytes_max = piece.bytes_max.min(self.parts.throttle.piece_bytes_max());
-        self.errands.push(Box::pin(async move {
-            let answer = fetcher::fetch(source, node, lane, wanted, piece).await;
-            Done::Fetched { node, lane, piece, answer }
-        }));
-    }
-
-    fn handle_fetch_answer(&mut self, now: Now, node: i32, lane: u16, piece: Piece, answer: FetchAnswer) {
-        match answer {
-            FetchAnswer::Throttled { wanted, told } => {
-                self.paces.handle_throttled(now, node, piece, told);
-                self.ask_for(now, node, lane, wanted);
-            }
-            FetchAnswer::Parts { parts, bytes } => {
-                self.plan.handle_done(node, lane);
-                self.paces.handle_answered(now, node, piece, bytes);
-                self.parts.throttle.handle_bytes(now, bytes);
-                for (slot, fetched) in parts {
-                    self.touch(slot).handle_fetched(now, fetched);
-                }
-            }
-        }
+        self.plan_fetch(now, number);
     }
 
     fn name_who_waits(&mut self) {

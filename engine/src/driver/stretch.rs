@@ -51,13 +51,28 @@ pub(super) async fn fetch_unless_throttled(
     request: &FetchRequest,
     timeout: Duration,
 ) -> Result<Answered, CallError> {
-    let mut version = connection
-        .version(Api::Fetch)
-        .map_err(|unsupported| CallError::Unsupported { peer: connection.peer().clone(), unsupported })?;
+    let mut version = version(connection)?;
     if request.topics.iter().any(|topic| topic.id == 0) {
         // A broker may know topic ids, and its cluster have none yet (`inter.broker.protocol.version` before 2.8).
         version = version.min(LAST_BY_NAME);
     }
+    fetch_in(connection, version, request, timeout).await
+}
+
+/// The version of Fetch that the broker and we know.
+pub(super) fn version(connection: &Connection) -> Result<i16, CallError> {
+    connection
+        .version(Api::Fetch)
+        .map_err(|unsupported| CallError::Unsupported { peer: connection.peer().clone(), unsupported })
+}
+
+/// The same in a version that the caller chose.
+pub(super) async fn fetch_in(
+    connection: &Connection,
+    version: i16,
+    request: &FetchRequest,
+    timeout: Duration,
+) -> Result<Answered, CallError> {
     let pending = connection.submit(Expects { api: Api::Fetch, timeout }, |correlation_id| {
         let frame = fetch_frame(version, correlation_id, connection.client_id(), request)?;
         Ok::<Frame, CallError>(Box::new(frame))

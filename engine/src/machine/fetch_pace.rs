@@ -8,10 +8,8 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use super::Now;
-use super::fetch_plan::LANES;
+use super::fetch_size::FETCH_BYTES_MAX;
 
-/// Bytes of one answer where nobody throttles; a single larger batch comes whole (KIP-74).
-pub const FETCH_BYTES_MAX: i32 = 16 << 20;
 /// Fewer bytes than any batch has: the first one comes whole, and nothing beside it.
 const ONE_BATCH: i32 = 1;
 /// Bytes of a batch of which nothing is known: what producers send by default.
@@ -76,19 +74,21 @@ impl FetchPaces {
     /// How many Fetch requests may be under way to the node. A broker that throttles hears nothing for a while, and what
     /// waits for the end of that on several lanes would come at once.
     #[must_use]
-    pub fn lanes(&self, node: i32) -> u16 {
-        if self.nodes.get(&node).is_some_and(|pace| pace.limit.is_some()) { 1 } else { LANES }
+    pub fn requests(&self, node: i32) -> u16 {
+        if self.nodes.get(&node).is_some_and(|pace| pace.limit.is_some()) { 1 } else { u16::MAX }
     }
 
-    /// A Fetch to the node is about to be sent.
-    pub fn next_piece(&mut self, now: Now, node: i32) -> Piece {
+    /// A Fetch for at most `bytes_max` is about to be sent to the node.
+    pub fn next_piece(&mut self, now: Now, node: i32, bytes_max: i32) -> Piece {
         let Some(limit) = self.nodes.get_mut(&node).and_then(|pace| pace.limit.as_mut()) else {
-            return Piece::whole();
+            return Piece::whole(bytes_max);
         };
         limit.pass_time(now);
         // By then a broker has forgotten all that it counted.
         let wait = Duration::from_secs_f64(limit.ahead / limit.rate).min(WINDOW);
-        let piece = Piece { wait, ..limit.piece() };
+        let piece = limit.piece();
+        let expected = piece.expected.min(bytes_max.into());
+        let piece = Piece { bytes_max: piece.bytes_max.min(bytes_max), wait, expected };
         limit.ahead += piece.expected;
         piece
     }
@@ -133,8 +133,8 @@ impl FetchPaces {
 }
 
 impl Piece {
-    fn whole() -> Self {
-        Self { bytes_max: FETCH_BYTES_MAX, wait: Duration::ZERO, expected: FETCH_BYTES_MAX.into() }
+    fn whole(bytes_max: i32) -> Self {
+        Self { bytes_max, wait: Duration::ZERO, expected: bytes_max.into() }
     }
 }
 
@@ -183,6 +183,8 @@ impl Limit {
 mod tests {
     use super::*;
 
+    /// Requests under way where nobody throttles.
+    const LANES: usize = 3;
     const SECOND: Duration = Duration::from_secs(1);
 
     /// A broker's quota as `ClientQuotaManager`, `Rate` and `SampledStat` count it.
@@ -226,7 +228,7 @@ mod tests {
     fn fetched(quota: &mut Quota, paces: &mut FetchPaces, from: Now, batch: f64) -> f64 {
         let (warm, end) = (from + SECOND * 30, from + SECOND * 150);
         let answer_after = Duration::from_millis(3);
-        let mut lanes: Vec<(Now, Option<Piece>)> = vec![(from, None); LANES.into()];
+        let mut lanes: Vec<(Now, Option<Piece>)> = vec![(from, None); LANES];
         let (mut bytes_after_warm, mut silent_until) = (0.0, from);
         loop {
             let busy = lanes.iter().filter(|lane| lane.1.is_some()).count();
@@ -236,8 +238,8 @@ mod tests {
                 return bytes_after_warm / (end - warm).as_secs_f64();
             }
             let Some(piece) = lane.1.take() else {
-                if busy < paces.lanes(1).into() {
-                    let piece = paces.next_piece(now, 1);
+                if busy < paces.requests(1).into() {
+                    let piece = paces.next_piece(now, 1, FETCH_BYTES_MAX);
                     *lane = ((now + piece.wait).max(silent_until) + answer_after, Some(piece));
                 } else {
                     lane.0 += answer_after;
@@ -252,7 +254,7 @@ mod tests {
                 paces.handle_throttled(now, 1, piece, told);
                 silent_until = silent_until.max(now + told);
                 // What was wanted is asked for on the same lane.
-                let piece = paces.next_piece(now, 1);
+                let piece = paces.next_piece(now, 1, FETCH_BYTES_MAX);
                 *lane = ((now + piece.wait).max(silent_until) + answer_after, Some(piece));
             } else {
                 paces.handle_answered(now, 1, piece, bytes as u64);
@@ -267,8 +269,8 @@ mod tests {
     fn without_throttling_everything_is_asked_for_at_once() {
         let mut paces = FetchPaces::default();
         for second in 0..100 {
-            assert_eq!(paces.next_piece(SECOND * second, 1), Piece::whole());
-            paces.handle_answered(SECOND * second, 1, Piece::whole(), 1 << 24);
+            assert_eq!(paces.next_piece(SECOND * second, 1, FETCH_BYTES_MAX), Piece::whole(FETCH_BYTES_MAX));
+            paces.handle_answered(SECOND * second, 1, Piece::whole(FETCH_BYTES_MAX), 1 << 24);
         }
         assert!(paces.nodes[&1].came.len() < 50);
     }
@@ -298,10 +300,10 @@ mod tests {
     #[test]
     fn no_wait_outlasts_the_memory_of_a_broker() {
         let mut paces = FetchPaces::default();
-        paces.handle_throttled(SECOND, 1, Piece::whole(), SECOND * 60);
-        let asked = paces.next_piece(SECOND, 1);
+        paces.handle_throttled(SECOND, 1, Piece::whole(FETCH_BYTES_MAX), SECOND * 60);
+        let asked = paces.next_piece(SECOND, 1, FETCH_BYTES_MAX);
         paces.handle_answered(SECOND, 1, asked, u64::MAX);
-        assert_eq!(paces.next_piece(SECOND, 1).wait, WINDOW);
+        assert_eq!(paces.next_piece(SECOND, 1, FETCH_BYTES_MAX).wait, WINDOW);
     }
 
     #[test]
@@ -313,27 +315,27 @@ mod tests {
         }
         let mut unlimited = Quota::new(1e12, 11);
         fetched(&mut unlimited, &mut paces, SECOND * 4000, 16e3);
-        assert_eq!(paces.next_piece(SECOND * 5000, 1).bytes_max, FETCH_BYTES_MAX);
+        assert_eq!(paces.next_piece(SECOND * 5000, 1, FETCH_BYTES_MAX).bytes_max, FETCH_BYTES_MAX);
         assert!(paces.nodes[&1].limit.is_none());
     }
 
     #[test]
     fn other_nodes_are_not_slowed() {
         let mut paces = FetchPaces::default();
-        paces.handle_throttled(SECOND, 1, Piece::whole(), SECOND * 5);
-        let piece = paces.next_piece(SECOND, 1);
+        paces.handle_throttled(SECOND, 1, Piece::whole(FETCH_BYTES_MAX), SECOND * 5);
+        let piece = paces.next_piece(SECOND, 1, FETCH_BYTES_MAX);
         assert_eq!((piece.bytes_max, piece.wait), (ONE_BATCH, SECOND * 5));
-        assert_eq!(paces.next_piece(SECOND, 2), Piece::whole());
+        assert_eq!(paces.next_piece(SECOND, 2, FETCH_BYTES_MAX), Piece::whole(FETCH_BYTES_MAX));
     }
 
     #[test]
     fn what_did_not_come_is_not_waited_for() {
         let mut paces = FetchPaces::default();
-        paces.handle_throttled(SECOND, 1, Piece::whole(), Duration::ZERO);
-        let asked = paces.next_piece(SECOND, 1);
-        assert!(paces.next_piece(SECOND, 1).wait > SECOND);
+        paces.handle_throttled(SECOND, 1, Piece::whole(FETCH_BYTES_MAX), Duration::ZERO);
+        let asked = paces.next_piece(SECOND, 1, FETCH_BYTES_MAX);
+        assert!(paces.next_piece(SECOND, 1, FETCH_BYTES_MAX).wait > SECOND);
         paces.handle_answered(SECOND, 1, asked, 0);
         paces.handle_answered(SECOND, 1, asked, 0);
-        assert_eq!(paces.next_piece(SECOND, 1).wait, Duration::ZERO);
+        assert_eq!(paces.next_piece(SECOND, 1, FETCH_BYTES_MAX).wait, Duration::ZERO);
     }
 }

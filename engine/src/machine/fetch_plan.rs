@@ -1,137 +1,216 @@
-//! Which partitions go into the next Fetch request to which broker of the source.
+//! Which partitions go into which Fetch request to which broker of the source.
 //!
-//! A broker answers one Fetch of a connection at a time and may wait for records before it does. So there are a few
-//! lanes to each broker: a partition that wants records while others wait for theirs takes the next free lane.
+//! A broker works the Fetch requests of one connection one after the other, and may wait for records before it answers. So
+//! there are several lanes to each broker, a connection each, of two kinds:
 //!
-//! - F1: a partition is in one request at a time.
+//! - **Tails** wait for records of partitions that hold nothing more to read. Each tail lane has a fetch session, so only
+//!   who changes is named. Lane 0 has the idle partitions, the other lanes those that had records lately: a broker looks at
+//!   every partition of a session for each request, so the many must not be asked about as often as the few.
+//! - **Bulk** lanes fetch what lies behind, in large answers, for partitions that are named in each request. However large
+//!   these are, no tail waits behind them.
+//!
+//! Rules:
+//! - F1: a partition is asked for on one lane at a time; what another lane says of it is not heard.
 //! - F2: partitions go in the order in which they began to want; whoever was served goes to the back.
+//! - F3: a partition that wants records while others wait for theirs takes a free lane.
+//! - F4: a partition of a tail stays where it is, untouched, until its lane has news of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
-/// Fetch requests under way to one broker at most.
-pub const LANES: u16 = 3;
+use super::Now;
 
-/// The wanting partitions and the busy lanes.
+mod node;
+
+use self::node::Node;
+
+/// Tail lanes of a node: numbers 0 to 3, the first of them for the idle.
+pub const TAIL_LANES: u16 = 4;
+/// Bulk lanes of a node at most; their numbers follow.
+pub const BULK_LANES_MAX: u16 = 6;
+/// Partitions in a bulk request: their records fill an answer in most cases, and those that get nothing were named in vain.
+const BULK_PARTITIONS_MAX: usize = 64;
+/// A partition without records for so long, twice at most, is idle.
+const COOL_AFTER: Duration = Duration::from_secs(10);
+/// How long a broker may wait for records.
+const WAIT: Duration = Duration::from_millis(500);
+/// The same where several tails have to take turns.
+const WAIT_IN_TURNS: Duration = Duration::from_millis(100);
+
+/// What a partition wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pull {
+    /// News: it has all that was there.
+    Tail,
+    /// What it is behind.
+    Bulk,
+    /// To learn what there is.
+    Probe,
+}
+
+/// How many requests to a node may be under way.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// In all.
+    pub requests: u16,
+    /// Bulk ones, [`BULK_LANES_MAX`] at most.
+    pub bulk_lanes: u16,
+}
+
+/// For which answers there is room.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// For small ones.
+    pub tails: bool,
+    /// For large ones.
+    pub bulk: bool,
+}
+
+/// The next request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    /// To this node.
+    pub node: i32,
+    /// On this lane, busy until [`FetchPlan::handle_done`].
+    pub lane: u16,
+    /// For these partitions; on a tail lane beside those that it has already.
+    pub slots: Vec<usize>,
+    /// Of the lane's session, no longer to be asked for.
+    pub gone: Vec<usize>,
+    /// How long the broker may wait for the first record.
+    pub wait: Duration,
+}
+
+impl Planned {
+    /// Whether the lane is a tail's.
+    #[must_use]
+    pub fn is_tail(&self) -> bool {
+        is_tail(self.lane)
+    }
+}
+
+/// The lanes, and the partitions that want or are asked for.
 #[derive(Debug, Default)]
 pub struct FetchPlan {
-    /// By node: the slots that want, in order.
-    wanting: HashMap<i32, BTreeMap<u64, usize>>,
-    place: HashMap<usize, (i32, u64)>,
-    busy: HashMap<i32, Vec<u16>>,
+    nodes: BTreeMap<i32, Node>,
+    places: Vec<Place>,
     tick: u64,
 }
 
+/// A partition.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    spot: Spot,
+    /// Its place in the order, 0 for the end.
+    tick: u64,
+    /// Records came lately.
+    is_live: bool,
+    /// The last lane that asked for it.
+    home: u16,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Spot {
+    /// It wants nothing.
+    #[default]
+    Away,
+    Waiting {
+        node: i32,
+        pull: Pull,
+    },
+    Asked {
+        node: i32,
+        lane: u16,
+    },
+}
+
 impl FetchPlan {
-    /// Whether a partition wants records, and from which node.
-    pub fn set_wanting(&mut self, slot: usize, node: Option<i32>) {
-        let known = self.place.get(&slot).copied();
-        if known.map(|(node, _)| node) == node {
+    /// The partition wants records from this node, in a request that is not sent yet.
+    pub fn set_wanting(&mut self, slot: usize, node: i32, pull: Pull) {
+        if self.place(slot).spot == (Spot::Waiting { node, pull }) {
             return;
         }
-        if let Some((node, tick)) = known {
-            self.place.remove(&slot);
-            if let Some(slots) = self.wanting.get_mut(&node) {
-                slots.remove(&tick);
-            }
-        }
-        if let Some(node) = node {
+        self.take_out(slot);
+        if self.places[slot].tick == 0 {
             self.tick += 1;
-            self.place.insert(slot, (node, self.tick));
-            self.wanting.entry(node).or_default().insert(self.tick, slot);
+            self.places[slot].tick = self.tick;
+        }
+        self.places[slot].spot = Spot::Waiting { node, pull };
+        self.nodes.entry(node).or_default().wait(slot, &self.places[slot], pull);
+    }
+
+    /// The partition waits for the answer to a Fetch, and it is from this node that it has to come.
+    pub fn set_asked(&mut self, slot: usize, node: i32, pull: Pull) {
+        match self.place(slot).spot {
+            Spot::Asked { node: at, .. } | Spot::Waiting { node: at, .. } if at != node => {
+                self.set_wanting(slot, node, pull);
+            }
+            Spot::Asked { .. } | Spot::Waiting { .. } | Spot::Away => {}
         }
     }
 
-    /// The next request: node, lane, slots. The lane is busy until [`FetchPlan::handle_done`]. `lanes` tells how many a node
-    /// may have, [`LANES`] at most.
-    pub fn next_request(&mut self, lanes: impl Fn(i32) -> u16) -> Option<(i32, u16, Vec<usize>)> {
-        let free = |node: &i32| {
-            let busy = self.busy.get(node).map_or(&[][..], Vec::as_slice);
-            (0..LANES).find(|lane| busy.len() < lanes(*node).into() && !busy.contains(lane))
-        };
-        let (node, lane) = self
-            .wanting
-            .iter()
-            .filter(|(_, slots)| !slots.is_empty())
-            .find_map(|(node, _)| Some((*node, free(node)?)))?;
-        let slots: Vec<usize> = std::mem::take(self.wanting.get_mut(&node)?).into_values().collect();
-        for slot in &slots {
-            self.place.remove(slot);
+    /// The partition wants nothing.
+    pub fn set_away(&mut self, slot: usize) {
+        self.place(slot);
+        self.take_out(slot);
+    }
+
+    /// The lane has news of the partition, or failed. Tells whether it counts (F1).
+    pub fn handle_news(&mut self, slot: usize, node: i32, lane: u16, has_records: bool) -> bool {
+        if self.place(slot).spot != (Spot::Asked { node, lane }) {
+            return false;
         }
-        self.busy.entry(node).or_default().push(lane);
-        Some((node, lane, slots))
+        self.take_out(slot);
+        let place = &mut self.places[slot];
+        place.is_live |= has_records;
+        if has_records || is_tail(lane) {
+            place.tick = 0;
+        }
+        true
     }
 
     /// The request on this lane has ended.
     pub fn handle_done(&mut self, node: i32, lane: u16) {
-        if let Some(busy) = self.busy.get_mut(&node) {
-            busy.retain(|known| *known != lane);
+        if let Some(node) = self.nodes.get_mut(&node) {
+            node.handle_done(lane);
         }
     }
+
+    /// The next request that may be sent now.
+    pub fn next_request(&mut self, now: Now, limits: impl Fn(i32) -> Limits, room: Room) -> Option<Planned> {
+        let Self { nodes, places, tick } = self;
+        nodes.iter_mut().find_map(|(id, node)| node.next_request(*id, places, tick, now, limits(*id), room))
+    }
+
+    fn place(&mut self, slot: usize) -> &Place {
+        if self.places.len() <= slot {
+            self.places.resize(slot + 1, Place::default());
+        }
+        &self.places[slot]
+    }
+
+    fn take_out(&mut self, slot: usize) {
+        let place = &mut self.places[slot];
+        match std::mem::take(&mut place.spot) {
+            Spot::Away => {}
+            Spot::Waiting { node, .. } => {
+                if let Some(node) = self.nodes.get_mut(&node) {
+                    node.stop_waiting(place.tick);
+                }
+            }
+            Spot::Asked { node, lane } => {
+                place.home = lane;
+                if let Some(node) = self.nodes.get_mut(&node) {
+                    node.leave(slot, lane);
+                }
+            }
+        }
+    }
+}
+
+fn is_tail(lane: u16) -> bool {
+    lane < TAIL_LANES
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn all(_: i32) -> u16 {
-        LANES
-    }
-
-    #[test]
-    fn each_partition_is_in_one_request_and_lanes_are_few() {
-        let mut plan = FetchPlan::default();
-        for slot in 0..3 {
-            plan.set_wanting(slot, Some(1));
-        }
-        assert_eq!(plan.next_request(all), Some((1, 0, vec![0, 1, 2])));
-        assert_eq!(plan.next_request(all), None);
-        for lane in 1..LANES {
-            plan.set_wanting(7, Some(1));
-            assert_eq!(plan.next_request(all), Some((1, lane, vec![7])));
-        }
-        plan.set_wanting(8, Some(1));
-        assert_eq!(plan.next_request(all), None, "all lanes are busy");
-        plan.handle_done(1, 1);
-        assert_eq!(plan.next_request(all), Some((1, 1, vec![8])));
-    }
-
-    #[test]
-    fn a_node_with_fewer_lanes_gets_no_more() {
-        let mut plan = FetchPlan::default();
-        for lane in 0..2 {
-            plan.set_wanting(7, Some(1));
-            assert_eq!(plan.next_request(all), Some((1, lane, vec![7])));
-        }
-        plan.set_wanting(8, Some(1));
-        plan.set_wanting(9, Some(2));
-        let fewer = |node| if node == 1 { 1 } else { LANES };
-        assert_eq!(plan.next_request(fewer), Some((2, 0, vec![9])));
-        plan.handle_done(1, 0);
-        assert_eq!(plan.next_request(fewer), None);
-        plan.handle_done(1, 1);
-        assert_eq!(plan.next_request(fewer), Some((1, 0, vec![8])));
-    }
-
-    #[test]
-    fn who_was_served_goes_to_the_back() {
-        let mut plan = FetchPlan::default();
-        plan.set_wanting(5, Some(1));
-        plan.set_wanting(2, Some(1));
-        plan.set_wanting(5, Some(1));
-        assert_eq!(plan.next_request(all), Some((1, 0, vec![5, 2])));
-        plan.set_wanting(2, Some(1));
-        plan.set_wanting(5, Some(1));
-        assert_eq!(plan.next_request(all), Some((1, 1, vec![2, 5])));
-    }
-
-    #[test]
-    fn a_partition_that_moved_or_wants_no_more_is_not_asked_for() {
-        let mut plan = FetchPlan::default();
-        plan.set_wanting(1, Some(1));
-        plan.set_wanting(1, Some(2));
-        plan.set_wanting(3, Some(2));
-        plan.set_wanting(3, None);
-        assert_eq!(plan.next_request(all), Some((2, 0, vec![1])));
-        assert_eq!(plan.next_request(all), None);
-    }
-}
+mod tests;

@@ -11,6 +11,7 @@ pub mod config_sync;
 pub mod fetch_pace;
 pub mod fetch_plan;
 pub mod fetch_session;
+pub mod fetch_size;
 pub mod first_start;
 pub mod flow_identity;
 pub mod flow_starts;

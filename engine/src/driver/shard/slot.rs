@@ -3,15 +3,21 @@
 use std::sync::Arc;
 
 use crate::driver::ask::Place;
-use crate::driver::fetcher::Wanted;
 use crate::driver::lanes::LaneKey;
 use crate::io::lane::Lane;
 use crate::machine::Now;
+use crate::machine::fetch_plan::Pull;
+use crate::machine::fetch_session::Asked;
 use crate::machine::hold::Side;
 use crate::machine::metadata::ClusterMetadata;
 use crate::machine::partition::{Leader, PartitionMachine};
 use crate::state::PartitionKey;
 use crate::status::Standing;
+
+/// A partition that had all there was stays with the tails as long as no more than this has come since, in bytes.
+const NEAR_BYTES: i64 = 512 << 10;
+/// Bytes of a record where none has been seen.
+const RECORD_BYTES: i64 = 1 << 10;
 
 /// What a partition has to reach before it counts as caught up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +43,10 @@ pub(super) struct Slot {
     pub(super) under_way: usize,
     pub(super) sent_on: Option<(LaneKey, u64)>,
     source_topic: Arc<str>,
+    /// Whether it had all there was when it was last looked at.
+    is_tail: bool,
+    /// Bytes of an upstream offset, as it was fetched last.
+    record_bytes: i64,
 }
 
 impl Slot {
@@ -52,6 +62,8 @@ impl Slot {
             counted: Standing::default(),
             under_way: 0,
             sent_on: None,
+            is_tail: false,
+            record_bytes: RECORD_BYTES,
         }
     }
 
@@ -83,20 +95,41 @@ impl Slot {
         })
     }
 
-    /// The partition's part of a Fetch, which is under way from now on.
-    pub(super) fn want(&mut self, now: Now, slot: usize) -> Option<Wanted> {
-        let offset = self.machine.fetch_wanted(now)?;
+    /// What the partition asks for in a Fetch, which is under way from now on.
+    pub(super) fn ask(&mut self, now: Now, bytes_max: i32) -> Option<Asked> {
+        let offset = self.machine.fetching().or_else(|| self.machine.fetch_wanted(now))?;
         let leader = self.leaders[0]?;
         self.machine.handle_fetch_sent(offset);
-        Some(Wanted {
-            slot,
+        Some(Asked {
             topic: Arc::clone(&self.source_topic),
             topic_id: leader.topic_id,
             partition: self.key.partition,
             leader_epoch: leader.leader_epoch,
             offset,
             last_fetched_epoch: self.machine.last_fetched_epoch(),
+            bytes_max,
         })
+    }
+
+    /// The node to fetch from.
+    pub(super) fn fetch_node(&self) -> Option<i32> {
+        self.leaders[0]?.node
+    }
+
+    /// What there is to fetch, by what is known of the source.
+    pub(super) fn pull(&mut self) -> Pull {
+        let Some(high_watermark) = self.machine.high_watermark() else { return Pull::Probe };
+        let lag = high_watermark.saturating_sub(self.machine.read_next()).max(0);
+        self.is_tail = lag == 0 || (self.is_tail && lag.saturating_mul(self.record_bytes) <= NEAR_BYTES);
+        if self.is_tail { Pull::Tail } else { Pull::Bulk }
+    }
+
+    /// So many bytes were fetched from `offset` on.
+    pub(super) fn count_fetched(&mut self, offset: i64, bytes: usize) {
+        let offsets = self.machine.read_next().saturating_sub(offset);
+        if offsets > 0 && bytes > 0 {
+            self.record_bytes = (i64::try_from(bytes).unwrap_or(i64::MAX) / offsets).max(1);
+        }
     }
 
     /// What people call the partition.

@@ -45,6 +45,18 @@ impl PartitionMachine {
         wants.then(|| self.backlog.read_next())
     }
 
+    /// The offset of the Fetch whose answer the partition waits for, if it does.
+    #[must_use]
+    pub fn fetching(&self) -> Option<i64> {
+        self.fetching.filter(|_| matches!(self.phase, Phase::Copying))
+    }
+
+    /// Upstream offset behind everything that was fetched.
+    #[must_use]
+    pub fn read_next(&self) -> i64 {
+        self.backlog.read_next()
+    }
+
     /// Leader epoch of the last batch fetched, -1 where none was: the source compares it with its own log (KIP-595).
     #[must_use]
     pub fn last_fetched_epoch(&self) -> i32 {

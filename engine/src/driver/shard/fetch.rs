@@ -1,0 +1,125 @@
+//! Fetch requests: who wants what from where, requests as the plan has them, and their answers dealt out.
+
+use super::{Done, Shard};
+use crate::driver::fetcher::{self, FetchAnswer, Order, Outcome};
+use crate::machine::Now;
+use crate::machine::fetch_pace::Piece;
+use crate::machine::fetch_plan::{Limits, Planned, Room};
+use crate::machine::fetch_session::Asked;
+use crate::machine::partition::Fetched;
+
+/// Bytes of a tail's answer, and of one partition in it.
+const TAIL_BYTES_MAX: i32 = 1 << 20;
+const TAIL_PARTITION_BYTES_MAX: i32 = 256 << 10;
+
+impl Shard {
+    /// Tells the plan what a partition wants.
+    pub(super) fn plan_fetch(&mut self, now: Now, number: usize) {
+        let slot = &mut self.slots[number];
+        let is_admitted = self.parts.share.admits(slot.counted_bytes, self.held_bytes);
+        let wanted = slot.machine.fetch_wanted(now).filter(|_| is_admitted);
+        let asked = slot.machine.fetching();
+        match slot.fetch_node().filter(|_| wanted.or(asked).is_some()) {
+            Some(node) if wanted.is_some() => self.plan.set_wanting(number, node, slot.pull()),
+            Some(node) => self.plan.set_asked(number, node, slot.pull()),
+            None => self.plan.set_away(number),
+        }
+    }
+
+    /// Sends what may be sent.
+    pub(super) fn fetch(&mut self, now: Now) {
+        while self.parts.throttle.not_before(now).is_none() {
+            let share = self.parts.share;
+            let room = Room {
+                tails: !share.is_full_for_tails(self.held_bytes),
+                bulk: !share.is_full(self.held_bytes),
+            };
+            let (paces, sizes) = (&self.paces, &self.sizes);
+            let limits = |node| Limits { requests: paces.requests(node), bulk_lanes: sizes.lanes(node) };
+            let Some(planned) = self.plan.next_request(now, limits, room) else { return };
+            if planned.is_tail() {
+                self.ask_tail(now, planned);
+            } else {
+                let bytes_max = self.sizes.bytes_max(planned.node);
+                let bytes_max =
+                    self.parts.share.partition_bytes_max(bytes_max, planned.slots.len(), self.held_bytes);
+                let wanted = self.asked(now, &planned.slots, bytes_max);
+                self.ask_bulk(now, planned.node, planned.lane, planned.wait, wanted);
+            }
+        }
+    }
+
+    fn asked(&mut self, now: Now, slots: &[usize], bytes_max: i32) -> Vec<(usize, Asked)> {
+        slots.iter().filter_map(|&slot| Some((slot, self.slots[slot].ask(now, bytes_max)?))).collect()
+    }
+
+    fn ask_tail(&mut self, now: Now, planned: Planned) {
+        let Planned { node, lane, slots, gone, wait } = planned;
+        let fresh = self.asked(now, &slots, TAIL_PARTITION_BYTES_MAX);
+        let session = self.sessions.remove(&(node, lane)).unwrap_or_default();
+        let piece = self.next_piece(now, node, TAIL_BYTES_MAX);
+        let (source, order) = (self.parts.source.clone(), Order { node, lane, wait, piece });
+        self.errands.push(Box::pin(async move {
+            let answer = fetcher::fetch_tail(source, order, session, fresh, gone).await;
+            Done::Fetched { node, lane, piece, answer }
+        }));
+    }
+
+    fn next_piece(&mut self, now: Now, node: i32, bytes_max: i32) -> Piece {
+        self.paces.next_piece(now, node, bytes_max.min(self.parts.throttle.piece_bytes_max()))
+    }
+
+    fn ask_bulk(&mut self, now: Now, node: i32, lane: u16, wait: Now, wanted: Vec<(usize, Asked)>) {
+        let piece = self.next_piece(now, node, self.sizes.bytes_max(node));
+        let (source, order) = (self.parts.source.clone(), Order { node, lane, wait, piece });
+        self.errands.push(Box::pin(async move {
+            let answer = fetcher::fetch_bulk(source, order, wanted).await;
+            Done::Fetched { node, lane, piece, answer }
+        }));
+    }
+
+    pub(super) fn handle_fetch_answer(
+        &mut self,
+        now: Now,
+        node: i32,
+        lane: u16,
+        piece: Piece,
+        answer: FetchAnswer,
+    ) {
+        let is_tail = answer.session.is_some();
+        if let Some(session) = answer.session {
+            self.sessions.insert((node, lane), session);
+        }
+        match answer.outcome {
+            Outcome::Throttled { wanted, told } => {
+                self.paces.handle_throttled(now, node, piece, told);
+                if is_tail {
+                    self.plan.handle_done(node, lane);
+                } else {
+                    self.ask_bulk(now, node, lane, Now::ZERO, wanted);
+                }
+            }
+            Outcome::Parts { parts, bytes, took } => {
+                self.paces.handle_answered(now, node, piece, bytes);
+                self.parts.throttle.handle_bytes(now, bytes);
+                if !is_tail && bytes > 0 {
+                    self.sizes.handle_answered(node, took, bytes);
+                }
+                for (slot, fetched) in parts {
+                    self.handle_fetched(now, node, lane, slot, fetched);
+                }
+                self.plan.handle_done(node, lane);
+            }
+        }
+    }
+
+    fn handle_fetched(&mut self, now: Now, node: i32, lane: u16, slot: usize, fetched: Fetched) {
+        let bytes = fetched.result.as_ref().map_or(0, |records| records.records.len());
+        if !self.plan.handle_news(slot, node, lane, bytes > 0) {
+            return;
+        }
+        let offset = fetched.offset;
+        self.touch(slot).handle_fetched(now, fetched);
+        self.slots[slot].count_fetched(offset, bytes);
+    }
+}

@@ -1,0 +1,105 @@
+//! How large the answers are that a broker is asked for, and on how many lanes: little where a round trip is short, so that
+//! little memory holds what is on its way; more where it is long, so that the link is full.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use super::fetch_plan::BULK_LANES_MAX;
+
+/// Bytes of one answer at most; a single larger batch comes whole (KIP-74).
+pub const FETCH_BYTES_MAX: i32 = 16 << 20;
+/// Bytes of one answer on a short link: more brought nothing in trials, and held more memory.
+const SHORT_BYTES: i32 = 2 << 20;
+/// Requests under way on a short link: while one answer is worked on, the broker prepares others.
+const SHORT_LANES: u16 = 3;
+/// A round trip that counts as long.
+const LONG: Duration = Duration::from_millis(10);
+/// Answers over which the shortest time is the round trip: the others waited for a disk, or for us.
+const ANSWERS: usize = 8;
+
+/// The sizes for all nodes.
+#[derive(Debug, Default)]
+pub struct FetchSizes {
+    nodes: HashMap<i32, Size>,
+}
+
+#[derive(Debug)]
+struct Size {
+    bytes_max: i32,
+    took: VecDeque<Duration>,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { bytes_max: SHORT_BYTES, took: VecDeque::new() }
+    }
+}
+
+impl FetchSizes {
+    /// Bytes to ask the node for in one request.
+    #[must_use]
+    pub fn bytes_max(&self, node: i32) -> i32 {
+        self.nodes.get(&node).map_or(SHORT_BYTES, |size| size.bytes_max)
+    }
+
+    /// Requests that may be under way to the node.
+    #[must_use]
+    pub fn lanes(&self, node: i32) -> u16 {
+        let is_long = self.nodes.get(&node).is_some_and(Size::is_long);
+        if is_long { BULK_LANES_MAX } else { SHORT_LANES }
+    }
+
+    /// The node took so long for so many bytes. Only for requests that it did not let wait for records.
+    pub fn handle_answered(&mut self, node: i32, took: Duration, bytes: u64) {
+        let size = self.nodes.entry(node).or_default();
+        size.took.push_back(took);
+        if size.took.len() > ANSWERS {
+            size.took.pop_front();
+        }
+        if !size.is_long() {
+            size.bytes_max = SHORT_BYTES;
+        } else if bytes >= u64::from(size.bytes_max.unsigned_abs()) / 8 * 7 {
+            // Full: a broker ends an answer with the last batch that fits, or cuts it off.
+            size.bytes_max = size.bytes_max.saturating_mul(2).min(FETCH_BYTES_MAX);
+        }
+    }
+}
+
+impl Size {
+    fn is_long(&self) -> bool {
+        self.took.iter().min().is_some_and(|shortest| *shortest >= LONG)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_grow_on_a_long_link_as_long_as_they_are_full() {
+        let mut sizes = FetchSizes::default();
+        assert_eq!((sizes.bytes_max(1), sizes.lanes(1)), (SHORT_BYTES, SHORT_LANES));
+        sizes.handle_answered(1, LONG * 5, 100);
+        assert_eq!((sizes.bytes_max(1), sizes.lanes(1)), (SHORT_BYTES, BULK_LANES_MAX));
+        for _ in 0..9 {
+            let full = u64::from(sizes.bytes_max(1).unsigned_abs()) - 10_000;
+            sizes.handle_answered(1, LONG * 5, full);
+        }
+        assert_eq!(sizes.bytes_max(1), FETCH_BYTES_MAX);
+        assert_eq!(sizes.bytes_max(2), SHORT_BYTES, "another node has its own link");
+    }
+
+    #[test]
+    fn one_quick_answer_proves_a_short_link() {
+        let mut sizes = FetchSizes::default();
+        for _ in 0..ANSWERS {
+            sizes.handle_answered(1, LONG * 3, 1 << 30);
+        }
+        assert_eq!(sizes.bytes_max(1), FETCH_BYTES_MAX);
+        sizes.handle_answered(1, LONG / 10, 1 << 30);
+        for _ in 1..ANSWERS {
+            sizes.handle_answered(1, LONG * 3, 1 << 30);
+            assert_eq!((sizes.bytes_max(1), sizes.lanes(1)), (SHORT_BYTES, SHORT_LANES));
+        }
+    }
+}
