@@ -19,8 +19,10 @@ use crate::machine::produce_window::ProduceAnswer;
 const ACKS_ALL: i16 = -1;
 /// How long the broker may wait for the replicas. Short: error 7 means in doubt, and the line-up waits better.
 const REPLICATION_TIMEOUT_MS: i32 = 5_000;
-/// How long the answer may take before the connection counts as dead.
+/// How long the answer may take before the connection counts as dead: beside the time that the bytes take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// Bytes in a second that go through a connection which is not dead: a slow link, shared by many.
+const SLOWEST_BYTES_PER_SECOND: u32 = 16 << 10;
 
 /// A Produce request on its way.
 pub(super) struct Sending {
@@ -43,8 +45,10 @@ pub(super) fn send(
     if topic_id == 0 {
         version = version.min(LAST_BY_NAME);
     }
+    let bytes = u32::try_from(batch.body.len()).unwrap_or(u32::MAX);
+    let timeout = ANSWER_TIMEOUT + Duration::from_secs(1) * bytes / SLOWEST_BYTES_PER_SECOND;
     let batches = [ProducePartition { topic: topic.to_owned(), topic_id, partition, batch }];
-    let expects = Expects { api: Api::Produce, timeout: ANSWER_TIMEOUT };
+    let expects = Expects { api: Api::Produce, timeout };
     let pending = connection.submit(expects, |correlation_id| {
         let client_id = connection.client_id();
         let frame =

@@ -12,6 +12,8 @@ const PARTITION_BYTES_MIN: i32 = 128 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     held_bytes_max: usize,
+    /// Of all flows.
+    memory_bytes_max: usize,
 }
 
 impl Share {
@@ -19,7 +21,7 @@ impl Share {
     #[must_use]
     pub fn of(memory_bytes_max: usize, flows: usize) -> Self {
         let part = memory_bytes_max / flows.saturating_add(1);
-        Self { held_bytes_max: part.clamp(HELD_BYTES_MIN, HELD_BYTES_MAX) }
+        Self { held_bytes_max: part.clamp(HELD_BYTES_MIN, HELD_BYTES_MAX), memory_bytes_max }
     }
 
     /// Whether nothing more is asked for while so many bytes wait.
@@ -34,22 +36,21 @@ impl Share {
         held_bytes >= self.held_bytes_max + self.held_bytes_max / 8
     }
 
-    /// Bytes that one of `partitions` may ask for in an answer of so many bytes: in the second half of the share little, so
-    /// that many get on.
+    /// Bytes that one of `partitions` may ask for in an answer of so many bytes: little where memory is short, so that many
+    /// get on.
     #[must_use]
-    pub fn partition_bytes_max(self, answer_bytes_max: i32, partitions: usize, held_bytes: usize) -> i32 {
-        if held_bytes < self.held_bytes_max / 2 {
+    pub fn partition_bytes_max(answer_bytes_max: i32, partitions: usize, is_short: bool) -> i32 {
+        if !is_short {
             return answer_bytes_max;
         }
         let part = answer_bytes_max / i32::try_from(partitions).unwrap_or(i32::MAX).max(1);
         part.max(PARTITION_BYTES_MIN).min(answer_bytes_max)
     }
 
-    /// Whether a partition may ask for more while so many bytes of it and of all partitions wait: in the second half of the
-    /// share only those that have nothing left, so that a few which drain slowly do not fill it alone.
+    /// Whether memory is short while so many bytes of the flow wait, and `used_bytes` of the process are used: half is gone.
     #[must_use]
-    pub fn admits(self, partition_bytes: usize, held_bytes: usize) -> bool {
-        partition_bytes == 0 || held_bytes < self.held_bytes_max / 2
+    pub fn is_short(self, held_bytes: usize, used_bytes: usize) -> bool {
+        held_bytes >= self.held_bytes_max / 2 || used_bytes >= self.memory_bytes_max / 2
     }
 }
 
@@ -68,19 +69,20 @@ mod tests {
     }
 
     #[test]
-    fn in_the_second_half_an_answer_is_for_many() {
-        let share = Share::of(4 << 20, 1);
-        assert_eq!(share.partition_bytes_max(4 << 20, 64, 0), 4 << 20);
-        assert_eq!(share.partition_bytes_max(4 << 20, 64, 1 << 20), PARTITION_BYTES_MIN);
-        assert_eq!(share.partition_bytes_max(4 << 20, 4, 1 << 20), 1 << 20);
-        assert_eq!(share.partition_bytes_max(1 << 10, 0, 1 << 20), 1 << 10);
-        assert!(!share.is_full_for_tails(2 << 20) && share.is_full_for_tails(3 << 20));
+    fn an_answer_is_for_many_where_memory_is_short() {
+        let of = Share::partition_bytes_max;
+        assert_eq!(of(4 << 20, 64, false), 4 << 20);
+        assert_eq!(of(4 << 20, 64, true), PARTITION_BYTES_MIN);
+        assert_eq!(of(4 << 20, 4, true), 1 << 20);
+        assert_eq!(of(1 << 10, 0, true), 1 << 10);
     }
 
     #[test]
-    fn the_second_half_is_for_those_that_have_nothing() {
+    fn memory_is_short_when_half_of_it_is_gone() {
         let share = Share::of(4 << 20, 1);
         assert!(!share.is_full((2 << 20) - 1) && share.is_full(2 << 20));
-        assert!(share.admits(7, (1 << 20) - 1) && !share.admits(7, 1 << 20) && share.admits(0, 1 << 20));
+        assert!(!share.is_full_for_tails(2 << 20) && share.is_full_for_tails(3 << 20));
+        assert!(!share.is_short((1 << 20) - 1, (2 << 20) - 1));
+        assert!(share.is_short(1 << 20, 0) && share.is_short(0, 2 << 20));
     }
 }

@@ -7,6 +7,7 @@ use crate::machine::fetch_pace::Piece;
 use crate::machine::fetch_plan::{Limits, Planned, Room};
 use crate::machine::fetch_session::Asked;
 use crate::machine::partition::Fetched;
+use crate::machine::share::Share;
 
 /// Bytes of a tail's answer, and of one partition in it.
 const TAIL_BYTES_MAX: i32 = 1 << 20;
@@ -16,7 +17,9 @@ impl Shard {
     /// Tells the plan what a partition wants.
     pub(super) fn plan_fetch(&mut self, now: Now, number: usize) {
         let slot = &mut self.slots[number];
-        let is_admitted = self.parts.share.admits(slot.counted_bytes, self.held_bytes);
+        // Those that drain slowly do not fill the memory alone.
+        let is_admitted =
+            slot.counted_bytes == 0 || !self.parts.share.is_short(self.held_bytes, self.parts.memory.used());
         let wanted = slot.machine.fetch_wanted(now).filter(|_| is_admitted);
         let asked = slot.machine.fetching();
         match slot.fetch_node().filter(|_| wanted.or(asked).is_some()) {
@@ -41,8 +44,8 @@ impl Shard {
                 self.ask_tail(now, planned);
             } else {
                 let bytes_max = self.sizes.bytes_max(planned.node);
-                let bytes_max =
-                    self.parts.share.partition_bytes_max(bytes_max, planned.slots.len(), self.held_bytes);
+                let is_short = share.is_short(self.held_bytes, self.parts.memory.used());
+                let bytes_max = Share::partition_bytes_max(bytes_max, planned.slots.len(), is_short);
                 let wanted = self.asked(now, &planned.slots, bytes_max);
                 self.ask_bulk(now, planned.node, planned.lane, planned.wait, wanted);
             }
