@@ -83,13 +83,13 @@ fn produced(broker: &mut Broker, version: i16) -> Outcome<Gather> {
     for (topic, batch) in [("produced", &good), ("damaged", &bad), ("compacted", &good)] {
         let topic_id = broker.topic_id(topic)?;
         partitions.push(ProducePartition {
-            topic: topic.to_owned(),
+            topic: topic.into(),
             topic_id,
             partition: 0,
             batch: batch.clone(),
         });
     }
-    let topic = "no such topic".to_owned();
+    let topic = "no such topic".into();
     partitions.push(ProducePartition { topic, topic_id: 7, partition: 3, batch: good });
     Ok(produce_frame(version, 5, "capture", -1, 5_000, &partitions)?)
 }
@@ -185,7 +185,7 @@ impl Broker {
     }
 
     fn produce(&mut self, version: i16, topic: &str, view: &BatchView) -> Outcome<()> {
-        let (topic, topic_id) = (topic.to_owned(), self.topic_id(topic)?);
+        let (topic, topic_id) = (topic.into(), self.topic_id(topic)?);
         let batch = rewrite(view, NO_PRODUCER);
         let frame = produce_frame(
             version,

@@ -11,10 +11,12 @@ use crate::io::lane::Lane;
 
 /// Shared Produce connections to a broker; partitions are dealt over them. Until a late partition has its own connection,
 /// those that share its lane wait behind it: with three lanes a third of all, which showed in their p99.
-const SHARED_LANES: u16 = 8;
+const SHARED_LANES: usize = 8;
+/// Partitions that share a lane before the next one is taken: their batches go together.
+const TOGETHER: usize = 4;
 /// Own connections for late partitions; more late ones share them.
-const OWN_LANES: u16 = 32;
-const FIRST_OWN_LANE: u16 = 16;
+const OWN_LANES: usize = 32;
+const FIRST_OWN_LANE: usize = 16;
 /// Line-ups of all partitions.
 pub(super) const LINE_UP_LANE: Lane = Lane::admin(64);
 /// Reading the target's tail.
@@ -28,10 +30,10 @@ pub(super) const CONFIG_LANE: Lane = Lane::admin(67);
 /// First of the connections that Fetch requests take.
 const FIRST_FETCH_LANE: u16 = 80;
 
-/// The lane of a partition's batches.
-pub(super) fn produce_lane(slot: usize, apart: bool) -> Lane {
-    let slot = u16::try_from(slot % usize::from(u16::MAX)).unwrap_or(0);
-    Lane::producer(if apart { FIRST_OWN_LANE + slot % OWN_LANES } else { slot % SHARED_LANES })
+/// The lane of a partition's batches, by its number among the partitions of its leader.
+pub(super) fn produce_lane(number: usize, apart: bool) -> Lane {
+    let lane = if apart { FIRST_OWN_LANE + number % OWN_LANES } else { number / TOGETHER % SHARED_LANES };
+    Lane::producer(u16::try_from(lane).unwrap_or(0))
 }
 
 /// The connection of a Fetch request, by the number of its lane in the fetch plan.
@@ -42,67 +44,81 @@ pub(super) fn fetch_lane(number: u16) -> Lane {
 /// A node and one of its lanes.
 pub(super) type LaneKey = (i32, Lane);
 
-/// Produce connections to the target. Batches that come while a connection is being opened wait in order.
-pub(super) struct ProduceLanes<Q> {
-    lanes: HashMap<LaneKey, ProduceLane<Q>>,
+/// Produce connections to the target. Batches wait in order until all that are ready at the moment are there, and while a
+/// connection is being opened.
+pub(super) struct ProduceLanes<B> {
+    lanes: HashMap<LaneKey, ProduceLane<B>>,
     incarnations: u64,
+    /// Those where something waits and can be sent.
+    ready: Vec<LaneKey>,
 }
 
-enum ProduceLane<Q> {
-    Opening { incarnation: u64, waiting: Vec<Q> },
-    Open { incarnation: u64, connection: Connection },
+struct ProduceLane<B> {
+    incarnation: u64,
+    /// None while it is being opened.
+    connection: Option<Connection>,
+    waiting: Vec<B>,
 }
 
-/// What to do with a batch.
-pub(super) enum Way<Q> {
-    /// Send it on this connection.
-    Open(Connection, Q),
-    /// It waits for the connection that is being opened; `open` tells that the caller shall open it.
-    Waits { open: bool },
+impl<B> ProduceLane<B> {
+    /// What waits for a connection that has ended has to fail with it: what was sent before is in doubt.
+    fn takes_more(&self) -> bool {
+        !self.waiting.is_empty() || self.connection.as_ref().is_none_or(Connection::is_open)
+    }
 }
 
-impl<Q> ProduceLanes<Q> {
+impl<B> ProduceLanes<B> {
     pub(super) fn new() -> Self {
-        Self { lanes: HashMap::new(), incarnations: 0 }
+        Self { lanes: HashMap::new(), incarnations: 0, ready: Vec::new() }
     }
 
     /// The connection that a lane has now, by number: another number is another connection.
-    pub(super) fn incarnation(&mut self, key: LaneKey) -> u64 {
+    pub(super) fn incarnation(&self, key: LaneKey) -> u64 {
         match self.lanes.get(&key) {
-            Some(ProduceLane::Opening { incarnation, .. }) => *incarnation,
-            Some(ProduceLane::Open { incarnation, connection }) if connection.is_open() => *incarnation,
+            Some(lane) if lane.takes_more() => lane.incarnation,
             // The next one.
             _ => self.incarnations + 1,
         }
     }
 
-    /// The way of a batch on a lane.
-    pub(super) fn way(&mut self, key: LaneKey, batch: Q) -> Way<Q> {
-        match self.lanes.get_mut(&key) {
-            Some(ProduceLane::Open { connection, .. }) if connection.is_open() => {
-                return Way::Open(connection.clone(), batch);
+    /// Puts a batch at the end of a lane; tells whether the caller shall open its connection.
+    pub(super) fn push(&mut self, key: LaneKey, batch: B) -> bool {
+        let lane = self.lanes.get_mut(&key).filter(|lane| lane.takes_more());
+        if let Some(lane) = lane {
+            if lane.waiting.is_empty() && lane.connection.is_some() {
+                self.ready.push(key);
             }
-            Some(ProduceLane::Opening { waiting, .. }) => {
-                waiting.push(batch);
-                return Way::Waits { open: false };
-            }
-            _ => {}
+            lane.waiting.push(batch);
+            return false;
         }
         self.incarnations += 1;
-        let lane = ProduceLane::Opening { incarnation: self.incarnations, waiting: vec![batch] };
+        let lane = ProduceLane { incarnation: self.incarnations, connection: None, waiting: vec![batch] };
         self.lanes.insert(key, lane);
-        Way::Waits { open: true }
+        true
     }
 
-    /// A connection was opened, or not: gives the batches that waited for it, in order.
-    pub(super) fn opened(&mut self, key: LaneKey, connection: Option<&Connection>) -> Vec<Q> {
-        let Some(ProduceLane::Opening { incarnation, waiting }) = self.lanes.remove(&key) else {
+    /// A connection was opened, or not: then these batches are lost.
+    pub(super) fn opened(&mut self, key: LaneKey, connection: Option<Connection>) -> Vec<B> {
+        let Some(lane) = self.lanes.get_mut(&key).filter(|lane| lane.connection.is_none()) else {
             return Vec::new();
         };
-        if let Some(connection) = connection {
-            self.lanes.insert(key, ProduceLane::Open { incarnation, connection: connection.clone() });
+        if connection.is_none() {
+            return self.lanes.remove(&key).map_or_else(Vec::new, |lane| lane.waiting);
         }
-        waiting
+        lane.connection = connection;
+        self.ready.push(key);
+        Vec::new()
+    }
+
+    /// A connection and all that waits to be sent over it, in order.
+    pub(super) fn take_ready(&mut self) -> Option<(Connection, Vec<B>)> {
+        while let Some(key) = self.ready.pop() {
+            let Some(lane) = self.lanes.get_mut(&key) else { continue };
+            if let Some(connection) = &lane.connection {
+                return Some((connection.clone(), std::mem::take(&mut lane.waiting)));
+            }
+        }
+        None
     }
 }
 

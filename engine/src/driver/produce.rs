@@ -1,11 +1,13 @@
-//! One batch to the leader of its partition.
+//! Batches to the leader of their partitions, many with one request.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use twinlog_protocol::ErrorCode;
-use twinlog_protocol::batch::{BatchView, Forwarded, ProducerStamp, rewrite};
-use twinlog_protocol::produce::{ProducePartition, ProduceResponse, produce_frame};
+use twinlog_protocol::batch::{BatchView, ProducerStamp, rewrite};
+use twinlog_protocol::produce::{ProducePartition, ProduceResponse, ProducedPartition, produce_frame};
 use twinlog_protocol::versions::Api;
+use twinlog_protocol::{ErrorCode, TopicRef};
 
 use super::ask::Place;
 use super::stretch::LAST_BY_NAME;
@@ -29,57 +31,77 @@ pub(super) struct Sending {
     pending: Pending,
     connection: Connection,
     version: i16,
+    /// Topic, its id, and partition of each batch.
+    places: Vec<(Arc<str>, u128, i32)>,
 }
 
-/// Queues a batch on `connection`; it goes out in the order of these calls.
-pub(super) fn send(
-    connection: &Connection,
-    topic: &str,
-    topic_id: u128,
-    partition: i32,
-    batch: Forwarded,
-) -> Result<Sending, CallError> {
+/// Queues a request on `connection`; it goes out in the order of these calls. Topics go by name where one has no id.
+pub(super) fn send(connection: &Connection, batches: &[ProducePartition]) -> Result<Sending, CallError> {
     let mut version = connection
         .version(Api::Produce)
         .map_err(|unsupported| CallError::Unsupported { peer: connection.peer().clone(), unsupported })?;
-    if topic_id == 0 {
+    if batches.iter().any(|batch| batch.topic_id == 0) {
         version = version.min(LAST_BY_NAME);
     }
-    let bytes = u32::try_from(batch.body.len()).unwrap_or(u32::MAX);
+    let bytes: usize = batches.iter().map(|batch| batch.batch.body.len()).sum();
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     let timeout = ANSWER_TIMEOUT + Duration::from_secs(1) * bytes / SLOWEST_BYTES_PER_SECOND;
-    let batches = [ProducePartition { topic: topic.to_owned(), topic_id, partition, batch }];
     let expects = Expects { api: Api::Produce, timeout };
     let pending = connection.submit(expects, |correlation_id| {
         let client_id = connection.client_id();
         let frame =
-            produce_frame(version, correlation_id, client_id, ACKS_ALL, REPLICATION_TIMEOUT_MS, &batches)?;
+            produce_frame(version, correlation_id, client_id, ACKS_ALL, REPLICATION_TIMEOUT_MS, batches)?;
         Ok::<Frame, CallError>(Box::new(frame))
     })?;
-    Ok(Sending { pending, connection: connection.clone(), version })
+    let place = |batch: &ProducePartition| (Arc::clone(&batch.topic), batch.topic_id, batch.partition);
+    let places = batches.iter().map(place).collect();
+    Ok(Sending { pending, connection: connection.clone(), version, places })
 }
 
 impl Sending {
-    /// The answer.
-    pub(super) async fn answer(self) -> ProduceAnswer {
-        let Ok(body) = self.connection.body(self.pending, self.version).await else {
-            return ProduceAnswer::Lost;
-        };
+    /// The answer to each batch, in the order of the request.
+    pub(super) async fn answers(self) -> Vec<ProduceAnswer> {
+        let lost = vec![ProduceAnswer::Lost; self.places.len()];
+        let Ok(body) = self.connection.body(self.pending, self.version).await else { return lost };
         match ProduceResponse::decode(self.version, body) {
             Ok(response) => {
                 self.connection.throttle(response.throttle_time_ms);
-                answer_of(response)
+                deal(response, &self.places)
             }
             Err(fault) => {
                 // Ends the connection and says why, once.
                 let _ = self.connection.undecodable(Api::Produce, fault);
-                ProduceAnswer::Lost
+                lost
             }
         }
     }
 }
 
-fn answer_of(response: ProduceResponse) -> ProduceAnswer {
-    let Some(partition) = response.partitions.into_iter().next() else { return ProduceAnswer::Lost };
+/// What the answer leaves out is lost.
+fn deal(response: ProduceResponse, places: &[(Arc<str>, u128, i32)]) -> Vec<ProduceAnswer> {
+    let is_at = |part: &ProducedPartition, (topic, topic_id, partition): &(Arc<str>, u128, i32)| {
+        let is_topic = match &part.topic {
+            TopicRef::Name(name) => name == topic,
+            TopicRef::Id(id) => id == topic_id,
+        };
+        is_topic && part.partition == *partition
+    };
+    let mut parts = response.partitions;
+    // A broker need not keep the order, but where it does nothing has to be looked up.
+    if parts.len() == places.len() && parts.iter().zip(places).all(|(part, place)| is_at(part, place)) {
+        return parts.into_iter().map(answer_of).collect();
+    }
+    let mut parts: HashMap<(TopicRef, i32), ProducedPartition> =
+        parts.drain(..).map(|part| ((part.topic.clone(), part.partition), part)).collect();
+    let answer = |(topic, topic_id, partition): &(Arc<str>, u128, i32)| {
+        let by_id = parts.remove(&(TopicRef::Id(*topic_id), *partition));
+        let part = by_id.or_else(|| parts.remove(&(TopicRef::Name(Arc::clone(topic)), *partition)));
+        part.map_or(ProduceAnswer::Lost, answer_of)
+    };
+    places.iter().map(answer).collect()
+}
+
+fn answer_of(partition: ProducedPartition) -> ProduceAnswer {
     match ErrorCode::check(partition.error_code) {
         Ok(()) => ProduceAnswer::Acknowledged { base_offset: partition.base_offset },
         Err(code) => {
@@ -98,6 +120,12 @@ pub(super) async fn produce_once(
     stamp: ProducerStamp,
 ) -> Result<ProduceAnswer, RequestFailure> {
     let connection = cluster.connection(place.node, place.lane).await?;
-    let sending = send(&connection, &place.topic, place.topic_id, place.partition, rewrite(view, stamp))?;
-    Ok(sending.answer().await)
+    let batch = ProducePartition {
+        topic: Arc::from(place.topic.as_str()),
+        topic_id: place.topic_id,
+        partition: place.partition,
+        batch: rewrite(view, stamp),
+    };
+    let answers = send(&connection, &[batch])?.answers().await;
+    Ok(answers.into_iter().next().unwrap_or(ProduceAnswer::Lost))
 }

@@ -6,6 +6,7 @@
 mod carry_out;
 mod emit;
 mod fetch;
+mod produce;
 mod slot;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -16,12 +17,11 @@ use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::sleep;
-use twinlog_protocol::batch::Forwarded;
 
+use self::produce::Queued;
 use self::slot::Slot;
 use super::fetcher::FetchAnswer;
 use super::lanes::{LaneKey, ProduceLanes};
-use super::produce;
 use super::state_topic::StateRequest;
 use crate::clock;
 use crate::event::FlowEvent;
@@ -99,28 +99,56 @@ pub(super) struct NewPartition {
 
 /// How an errand of a partition ended.
 pub(super) enum Done {
-    Offset { slot: usize, attempt: u64, question: Question, result: Result<i64, RequestFailure> },
-    LastBatch { slot: usize, attempt: u64, result: Result<Option<LastBatch>, RequestFailure> },
-    Tail { slot: usize, attempt: u64, result: Result<Tail, RequestFailure> },
-    Copy { slot: usize, attempt: u64, result: Result<CopySearch, RequestFailure> },
-    SourceSpan { slot: usize, attempt: u64, result: Result<SourceSpan, RequestFailure> },
-    NewProducerId { slot: usize, attempt: u64, result: Result<i64, RequestFailure> },
-    Produced { slot: usize, ticket: u64, answer: ProduceAnswer },
-    LaneOpened { key: LaneKey, result: Result<Connection, CallError> },
-    Fetched { node: i32, lane: u16, piece: Piece, answer: FetchAnswer },
+    Offset {
+        slot: usize,
+        attempt: u64,
+        question: Question,
+        result: Result<i64, RequestFailure>,
+    },
+    LastBatch {
+        slot: usize,
+        attempt: u64,
+        result: Result<Option<LastBatch>, RequestFailure>,
+    },
+    Tail {
+        slot: usize,
+        attempt: u64,
+        result: Result<Tail, RequestFailure>,
+    },
+    Copy {
+        slot: usize,
+        attempt: u64,
+        result: Result<CopySearch, RequestFailure>,
+    },
+    SourceSpan {
+        slot: usize,
+        attempt: u64,
+        result: Result<SourceSpan, RequestFailure>,
+    },
+    NewProducerId {
+        slot: usize,
+        attempt: u64,
+        result: Result<i64, RequestFailure>,
+    },
+    /// By slots and tickets.
+    Produced {
+        tickets: Vec<(usize, u64)>,
+        answers: Vec<ProduceAnswer>,
+    },
+    LaneOpened {
+        key: LaneKey,
+        result: Result<Connection, CallError>,
+    },
+    Fetched {
+        node: i32,
+        lane: u16,
+        piece: Piece,
+        answer: FetchAnswer,
+    },
     Refreshed(Side),
 }
 
 type Errand = Pin<Box<dyn Future<Output = Done> + Send>>;
-
-/// A batch that waits for its connection.
-pub(super) struct Queued {
-    slot: usize,
-    /// Of the topic that the batch is meant for: by the time it goes out there may be another one of that name.
-    topic_id: u128,
-    ticket: u64,
-    batch: Forwarded,
-}
 
 /// What a shard is made of.
 pub(super) struct ShardParts {
@@ -161,6 +189,8 @@ pub(super) struct Shard {
     timers: Timers,
     dirty: Vec<usize>,
     lanes: ProduceLanes<Queued>,
+    /// How many partitions a node of the target has been found to lead.
+    led: HashMap<i32, usize>,
     /// Partitions that wait for a new producer id to be stored.
     taking_id: Vec<(usize, u64)>,
     refreshing: [bool; 2],
@@ -191,6 +221,7 @@ impl Shard {
             timers: Timers::default(),
             dirty: Vec::new(),
             lanes: ProduceLanes::new(),
+            led: HashMap::new(),
             taking_id: Vec::new(),
             refreshing: [false; 2],
             held_bytes: 0,
@@ -357,8 +388,16 @@ impl Shard {
     fn tell_leaders(&mut self, now: Now, slot: usize) {
         let (source, target) = (self.parts.source.metadata(), self.parts.target.metadata());
         let slot_of = &mut self.slots[slot];
+        let node_before = slot_of.leaders[1].and_then(|leader| leader.node);
         if slot_of.update_leaders(&source, &target) {
             let leaders = slot_of.leaders;
+            if let Some(node) =
+                leaders[1].and_then(|leader| leader.node).filter(|node| node_before != Some(*node))
+            {
+                let led = self.led.entry(node).or_default();
+                slot_of.number_at_target = *led;
+                *led += 1;
+            }
             self.touch(slot).handle_leaders(now, leaders[0], leaders[1]);
         }
     }
@@ -379,13 +418,19 @@ impl Shard {
         while let Some(slot) = self.timers.pop_due(now) {
             self.touch(slot).handle_timeout(now);
         }
-        while let Some(slot) = self.dirty.pop() {
-            self.slots[slot].dirty = false;
-            while let Some(command) = self.slots[slot].machine.poll_command() {
-                self.carry_out(slot, command);
+        loop {
+            while let Some(slot) = self.dirty.pop() {
+                self.slots[slot].dirty = false;
+                while let Some(command) = self.slots[slot].machine.poll_command() {
+                    self.carry_out(now, slot, command);
+                }
+                self.timers.set(slot, self.slots[slot].machine.next_timeout());
+                self.account(now, slot);
             }
-            self.timers.set(slot, self.slots[slot].machine.next_timeout());
-            self.account(now, slot);
+            self.send_ready(now);
+            if self.dirty.is_empty() {
+                break;
+            }
         }
         self.fetch(now);
         self.report(false);

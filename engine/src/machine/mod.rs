@@ -22,6 +22,7 @@ pub mod lineage;
 pub mod metadata;
 pub mod partition;
 pub mod partition_record;
+pub mod produce_groups;
 pub mod produce_window;
 pub mod resume;
 pub mod sequence;

@@ -34,7 +34,7 @@ impl Sending {
     /// Its Produce request.
     pub(crate) fn frame(self, correlation_id: i32) -> Gather {
         let partition = i32::try_from(self.partition).expect("few partitions");
-        let topic = TOPIC.to_owned();
+        let topic = TOPIC.into();
         let entry = ProducePartition { topic, topic_id: TOPIC_ID, partition, batch: self.batch };
         produce_frame(PRODUCE_VERSION, correlation_id, "twinlog", -1, 5000, &[entry]).expect("short names")
     }

@@ -1,6 +1,7 @@
 //! `[4]` A Produce request as a frame of slices: our few bytes in one buffer, each payload where it was received.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use bytes::{BufMut, Bytes};
 
@@ -21,7 +22,7 @@ const PARTITION_BYTES_MAX: usize = 4 + 5 + HEADER_BYTES + 1;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProducePartition {
     /// Topic name, on the wire up to version 12.
-    pub topic: String,
+    pub topic: Arc<str>,
     /// Topic id, on the wire from version 13.
     pub topic_id: u128,
     /// Partition number.
@@ -77,7 +78,7 @@ fn by_topic(
     let mut places = HashMap::new();
     let mut topics: Vec<Vec<&ProducePartition>> = Vec::new();
     for entry in partitions {
-        let topic = if by_id { (entry.topic_id, "") } else { (0, entry.topic.as_str()) };
+        let topic = if by_id { (entry.topic_id, "") } else { (0, &*entry.topic) };
         if !seen.insert((topic, entry.partition)) {
             let reason = format!("two batches go to {}-{}, a broker takes one", entry.topic, entry.partition);
             return Err(EncodeError::Invalid { what: "Produce request", reason });
@@ -154,7 +155,7 @@ mod tests {
 
     fn entry(topic: &str, topic_id: u128, partition: i32, body: &'static [u8]) -> ProducePartition {
         let batch = Forwarded { head: [7; 61], body: Bytes::from_static(body) };
-        ProducePartition { topic: topic.to_owned(), topic_id, partition, batch }
+        ProducePartition { topic: Arc::from(topic), topic_id, partition, batch }
     }
 
     /// Partitions of two topics, mixed, one with an empty body.
@@ -182,7 +183,7 @@ mod tests {
             if version >= 13 {
                 twin.with_topic_id(Uuid::from_u128(first.topic_id))
             } else {
-                twin.with_name(TopicName(StrBytes::from_string(first.topic.clone())))
+                twin.with_name(TopicName(StrBytes::from_string(first.topic.to_string())))
             }
         };
         let request = theirs::ProduceRequest::default()

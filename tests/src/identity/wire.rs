@@ -165,7 +165,7 @@ fn submit(connection: &Connection, place: &Place, batch: Forwarded) -> Result<Se
     let version = connection
         .version(Api::Produce)
         .map_err(|_| RequestFailure::Broker(ErrorCode::UnsupportedVersion))?;
-    let (topic, topic_id) = (place.topic.clone(), place.leader.topic_id);
+    let (topic, topic_id) = (place.topic.as_str().into(), place.leader.topic_id);
     let batches = [ProducePartition { topic, topic_id, partition: place.partition, batch }];
     let expects = Expects { api: Api::Produce, timeout: ANSWER_TIMEOUT };
     let pending = connection.submit(expects, |correlation_id| {

@@ -1,25 +1,20 @@
 //! Commands of partitions become requests; their answers go back to the machines.
 
-use super::{Done, Queued, Shard, produce};
+use super::{Done, Shard};
 use crate::clock;
 use crate::driver::ask;
-use crate::driver::lanes::{
-    self, LINE_UP_LANE, LaneKey, SOURCE_SEARCH_LANE, TARGET_TAIL_LANE, Way, produce_lane,
-};
+use crate::driver::lanes::{LINE_UP_LANE, SOURCE_SEARCH_LANE, TARGET_TAIL_LANE};
 use crate::driver::recover::{self, Sides};
 use crate::driver::state_topic::{StateRequest, Waiter};
 use crate::driver::stretch;
-use crate::io::connection::Connection;
 use crate::machine::Now;
 use crate::machine::hold::Side;
 use crate::machine::line_up::Question;
 use crate::machine::partition::{Command, RequestFailure};
-use crate::machine::produce_window::ProduceAnswer;
 use crate::state::StateEntry;
-use twinlog_protocol::batch::Forwarded;
 
 impl Shard {
-    pub(super) fn carry_out(&mut self, slot: usize, command: Command) {
+    pub(super) fn carry_out(&mut self, now: Now, slot: usize, command: Command) {
         match command {
             Command::Ask { attempt, question, leader_epoch, producer_id } => {
                 self.ask(slot, attempt, question, leader_epoch, producer_id);
@@ -71,7 +66,7 @@ impl Shard {
                     // What it was made of may be gone, and its room given back.
                     batch.body = self.parts.memory.hold(batch.body);
                 }
-                self.produce(slot, ticket, batch, apart);
+                self.produce(now, slot, ticket, batch, apart);
             }
             Command::RefreshMetadata(side) => self.refresh(side),
             Command::Emit(event) => self.emit(slot, event),
@@ -126,54 +121,6 @@ impl Shard {
         }));
     }
 
-    /// Puts a batch on its lane. A batch never follows others of its partition over another connection than theirs.
-    fn produce(&mut self, slot: usize, ticket: u64, batch: Forwarded, apart: bool) {
-        let leader = self.slots[slot].leaders[1];
-        let Some((topic_id, node)) = leader.and_then(|leader| Some((leader.topic_id, leader.node?))) else {
-            return self.handle_produced(slot, ticket, ProduceAnswer::Lost);
-        };
-        let key: LaneKey = (node, produce_lane(slot, apart));
-        let on = (key, self.lanes.incarnation(key));
-        let of = &mut self.slots[slot];
-        if of.under_way > 0 && of.sent_on != Some(on) {
-            of.under_way += 1;
-            return self.handle_produced(slot, ticket, ProduceAnswer::Lost);
-        }
-        of.under_way += 1;
-        of.sent_on = Some(on);
-        match self.lanes.way(key, Queued { slot, topic_id, ticket, batch }) {
-            Way::Open(connection, queued) => self.send(&connection, queued),
-            Way::Waits { open: false } => {}
-            Way::Waits { open: true } => {
-                let target = self.parts.target.clone();
-                self.errands.push(Box::pin(async move {
-                    let (key, result) = lanes::open(target, key).await;
-                    Done::LaneOpened { key, result }
-                }));
-            }
-        }
-    }
-
-    fn send(&mut self, connection: &Connection, queued: Queued) {
-        let Queued { slot, topic_id, ticket, batch } = queued;
-        let of = &self.slots[slot];
-        match produce::send(connection, &of.key.target_topic, topic_id, of.key.partition, batch) {
-            Ok(sending) => self.errands.push(Box::pin(async move {
-                Done::Produced { slot, ticket, answer: sending.answer().await }
-            })),
-            Err(error) => {
-                tracing::debug!(flow = self.parts.flow, "a batch could not be sent: {error}");
-                self.handle_produced(slot, ticket, ProduceAnswer::Lost);
-            }
-        }
-    }
-
-    fn handle_produced(&mut self, slot: usize, ticket: u64, answer: ProduceAnswer) {
-        let of = &mut self.slots[slot];
-        of.under_way = of.under_way.saturating_sub(1);
-        self.touch(slot).handle_produced(clock::boot_time(), ticket, answer);
-    }
-
     pub(super) fn handle_done(&mut self, done: Done) {
         let now = clock::boot_time();
         match done {
@@ -205,8 +152,12 @@ impl Shard {
                 Ok(producer_id) => self.store_producer_id(slot, attempt, producer_id),
                 Err(why) => self.failed(now, slot, attempt, Side::Target, "InitProducerId", &why),
             },
-            Done::Produced { slot, ticket, answer } => self.handle_produced(slot, ticket, answer),
-            Done::LaneOpened { key, result } => self.handle_lane_opened(key, result.ok().as_ref()),
+            Done::Produced { tickets, answers } => {
+                for ((slot, ticket), answer) in tickets.into_iter().zip(answers) {
+                    self.handle_produced(now, slot, ticket, answer);
+                }
+            }
+            Done::LaneOpened { key, result } => self.handle_lane_opened(now, key, result.ok()),
             Done::Fetched { node, lane, piece, answer } => {
                 self.handle_fetch_answer(now, node, lane, piece, answer);
             }
@@ -238,15 +189,6 @@ impl Shard {
         let entry = StateEntry::Identity { producer_id, replaces: self.identity.producer_id().unwrap_or(-1) };
         let waiter = Waiter::Partition { slot, attempt, refresh: false };
         self.to_state.push_back(StateRequest::Append { entry, waiter });
-    }
-
-    fn handle_lane_opened(&mut self, key: LaneKey, connection: Option<&Connection>) {
-        for queued in self.lanes.opened(key, connection) {
-            match connection {
-                Some(connection) => self.send(connection, queued),
-                None => self.handle_produced(queued.slot, queued.ticket, ProduceAnswer::Lost),
-            }
-        }
     }
 
     fn refresh(&mut self, side: Side) {

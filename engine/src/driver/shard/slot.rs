@@ -43,6 +43,9 @@ pub(super) struct Slot {
     pub(super) under_way: usize,
     pub(super) sent_on: Option<(LaneKey, u64)>,
     source_topic: Arc<str>,
+    pub(super) target_topic: Arc<str>,
+    /// Among the partitions that its leader at the target has been found to lead.
+    pub(super) number_at_target: usize,
     /// Whether it had all there was when it was last looked at.
     is_tail: bool,
     /// Bytes of an upstream offset, as it was fetched last.
@@ -53,6 +56,8 @@ impl Slot {
     pub(super) fn new(key: PartitionKey, machine: PartitionMachine, catches_up: bool) -> Self {
         Self {
             source_topic: Arc::from(key.source_topic.as_str()),
+            target_topic: Arc::from(key.target_topic.as_str()),
+            number_at_target: 0,
             key,
             machine,
             goal: if catches_up { Goal::AtFirstFetch } else { Goal::Reached },

@@ -175,7 +175,7 @@ impl Partition {
         let (header, batch) = self.waiting.next()?;
         let numbers = ProducerStamp { producer_id, producer_epoch: 0, base_sequence: self.sequence };
         self.sequence = sequence_after(self.sequence, header.record_count);
-        let (topic, partition) = (String::new(), self.number);
+        let (topic, partition) = ("".into(), self.number);
         Some(ProducePartition { topic, topic_id, partition, batch: stamp(header, &batch, numbers) })
     }
 }
