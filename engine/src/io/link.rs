@@ -22,6 +22,7 @@ use tokio::{
 use twinlog_protocol::{DecodeError, versions::Api};
 
 use super::error::{CallError, ConnectionError, Fault, Peer};
+use super::frames::Frames;
 use super::throttle::Silence;
 
 /// A whole request as it goes to the socket, length prefix first; its chunks are written without being joined.
@@ -73,8 +74,8 @@ impl Future for Pending {
 
 /// What the writer shall do.
 pub(super) enum Next {
-    /// Write this frame.
-    Write(Frame),
+    /// Write these.
+    Write(Frames),
     /// Write nothing before this moment.
     Muted(Instant),
     /// Wait until it is woken.
@@ -189,7 +190,7 @@ impl Link {
         Ok(Pending { api: expects.api, correlation_id, answer: receiver, peer: Arc::clone(&self.peer) })
     }
 
-    /// The next thing to write; its time limit runs from now.
+    /// What is to be written next: one request, and all Produce requests behind it. Their time limits run from now.
     pub(super) fn next(&self, now: Instant) -> Next {
         let mut state = self.state();
         if state.unsent == 0 {
@@ -200,13 +201,23 @@ impl Link {
             return Next::Muted(until);
         }
         let oldest_unsent = state.under_way.len() - state.unsent;
-        state.unsent -= 1;
-        let request = &mut state.under_way[oldest_unsent];
-        request.deadline = Some(now + request.expects.timeout);
-        let frame = request.frame.take().expect("an unsent request has its frame");
+        let mut frames = Frames::default();
+        let mut taken = 0;
+        for request in state.under_way.range_mut(oldest_unsent..) {
+            // Others go one by one: whoever sent them may want to know that they were not begun.
+            if taken > 0 && request.expects.api != Api::Produce {
+                break;
+            }
+            request.deadline = Some(now + request.expects.timeout);
+            frames.push(request.frame.take().expect("an unsent request has its frame"));
+            taken += 1;
+        }
+        state.unsent -= taken;
         drop(state);
-        self.watchdog.notify_one();
-        Next::Write(frame)
+        if oldest_unsent == 0 {
+            self.watchdog.notify_one();
+        }
+        Next::Write(frames)
     }
 
     /// Hands an answer to the oldest request.

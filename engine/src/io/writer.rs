@@ -1,4 +1,4 @@
-//! Puts requests on a connection in the order they were submitted.
+//! Puts requests on a connection in the order they were submitted, as many as there are with one call of the system.
 
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
@@ -12,12 +12,12 @@ use super::{
 
 /// Writes requests until the connection is given up or writing fails; tells which.
 ///
-/// A frame's chunks go to the system as they are, many with one call.
+/// Their chunks go to the system as they are.
 pub(super) async fn run(mut socket: impl AsyncWrite + Unpin, link: &Link) -> Fault {
     loop {
         match link.next(Instant::now()) {
-            Next::Write(mut frame) => {
-                if let Err(error) = socket.write_all_buf(&mut frame).await {
+            Next::Write(mut frames) => {
+                if let Err(error) = socket.write_all_buf(&mut frames).await {
                     return Fault::Write(error);
                 }
                 if let Err(error) = socket.flush().await {
@@ -92,14 +92,16 @@ mod tests {
         }
     }
 
-    fn link_with(frame: impl Buf + Send + 'static) -> Link {
+    fn link_with(frames: impl IntoIterator<Item = impl Buf + Send + 'static>) -> Link {
         let server = HostPort::new("broker", 9092);
         let peer = Peer { cluster: Arc::from("west"), node: None, server, address: None };
         let link = Link::new(Arc::new(peer), Duration::from_secs(1), Arc::default());
-        let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         let expects = Expects { api: Api::Produce, timeout: Duration::from_secs(1) };
-        let pending = link.submit(expects, room, |_| Ok::<Frame, Infallible>(Box::new(frame)));
-        drop(pending);
+        for frame in frames {
+            let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+            let pending = link.submit(expects, room, |_| Ok::<Frame, Infallible>(Box::new(frame)));
+            drop(pending);
+        }
         link
     }
 
@@ -107,7 +109,7 @@ mod tests {
     async fn chunks_go_to_the_system_as_they_are_with_one_call() {
         let (head, body) = (Bytes::from(vec![1; 30]), Bytes::from(vec![2; 5000]));
         let slices = vec![(head.as_ptr() as usize, 30), (body.as_ptr() as usize, 5000)];
-        let link = link_with(head.chain(body));
+        let link = link_with([head.chain(body)]);
         let calls = Arc::default();
         let sink = Sink { at_once: usize::MAX, calls: Arc::clone(&calls) };
         let _never = tokio::time::timeout(Duration::from_secs(1), run(sink, &link)).await;
@@ -115,10 +117,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn batches_that_wait_together_go_with_one_call() {
+        let frames = [7, 500, 3].map(|bytes| Bytes::from(vec![1; bytes]));
+        let slices = frames.iter().map(|frame| (frame.as_ptr() as usize, frame.len())).collect();
+        let link = link_with(frames);
+        let calls = Arc::default();
+        let sink = Sink { at_once: usize::MAX, calls: Arc::clone(&calls) };
+        let _never = tokio::time::timeout(Duration::from_secs(1), run(sink, &link)).await;
+        let expected: [Call; 1] = [slices];
+        assert_eq!(*calls.lock().unwrap(), expected);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_partial_write_goes_on_inside_the_chunk() {
         let (head, body) = (Bytes::from(vec![1; 30]), Bytes::from(vec![2; 50]));
         let start = body.as_ptr() as usize;
-        let link = link_with(head.chain(body));
+        let link = link_with([head.chain(body)]);
         let calls = Arc::default();
         let sink = Sink { at_once: 40, calls: Arc::clone(&calls) };
         let _never = tokio::time::timeout(Duration::from_secs(1), run(sink, &link)).await;
