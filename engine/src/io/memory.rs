@@ -5,15 +5,23 @@
 //!
 //! - M1: room is given in the order in which it was asked for, so that no flow waits for ever.
 //! - M2: what is larger than the whole passes alone, once all other room was given back.
+//! - M3: the memory of large answers is used again: fresh pages for each would cost as much as the bytes that come into them.
+//!   What is kept for that is little, and nothing once no room is used.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+/// Memory of answers from this size on is used again …
+const KEPT_BYTES_MIN: usize = 256 << 10;
+/// … up to this size, …
+const KEPT_BYTES_EACH: usize = 4 << 20;
+/// … and no more than so much of it is kept.
+const KEPT_BYTES_MAX: usize = 8 << 20;
 /// How often it is told that answers have to wait.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
@@ -33,6 +41,8 @@ struct Shared {
 struct State {
     used: usize,
     waiting: VecDeque<(usize, oneshot::Sender<Room>)>,
+    /// Empty buffers.
+    kept: Vec<BytesMut>,
     told_at: Option<Instant>,
 }
 
@@ -71,7 +81,8 @@ impl MemoryBudget {
     /// Counts bytes that are there already, until their last slice is gone.
     #[must_use]
     pub fn hold(&self, bytes: Bytes) -> Bytes {
-        self.take(bytes.len()).hold(bytes)
+        let room = self.take(bytes.len());
+        Bytes::from_owner(Held { bytes, _room: room })
     }
 
     /// Room at once, if there is room and nobody waits.
@@ -144,9 +155,20 @@ impl Shared {
 }
 
 impl Room {
+    /// An empty buffer that was used before and has room for `bytes`, but not for much more than that.
+    pub(super) fn used_buffer(&self, bytes: usize) -> Option<BytesMut> {
+        if bytes < KEPT_BYTES_MIN / 2 {
+            return None;
+        }
+        let mut state = self.shared.state();
+        let fits = |kept: &BytesMut| (bytes..=bytes.saturating_mul(2)).contains(&kept.capacity());
+        let place = state.kept.iter().position(fits)?;
+        Some(state.kept.swap_remove(place))
+    }
+
     /// The answer that the room is for; it is given back with the last slice of it.
-    pub(super) fn hold(self, answer: impl AsRef<[u8]> + Send + 'static) -> Bytes {
-        Bytes::from_owner(Held { answer, _room: self })
+    pub(super) fn hold(self, answer: BytesMut) -> Bytes {
+        Bytes::from_owner(Answer { bytes: answer, room: self })
     }
 }
 
@@ -155,21 +177,50 @@ impl Drop for Room {
         let mut state = self.shared.state();
         state.used = state.used.saturating_sub(self.bytes);
         let is_waited_for = !state.waiting.is_empty();
+        let unused = if state.used == 0 { std::mem::take(&mut state.kept) } else { Vec::new() };
         drop(state);
+        // Not under the lock.
+        drop(unused);
         if is_waited_for {
             self.shared.give();
         }
     }
 }
 
-struct Held<B> {
-    answer: B,
+struct Answer {
+    bytes: BytesMut,
+    room: Room,
+}
+
+impl AsRef<[u8]> for Answer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Answer {
+    /// Comes before the room is given back.
+    fn drop(&mut self) {
+        let mut buffer = std::mem::take(&mut self.bytes);
+        if (KEPT_BYTES_MIN..=KEPT_BYTES_EACH).contains(&buffer.capacity()) {
+            buffer.clear();
+            let mut state = self.room.shared.state();
+            let kept: usize = state.kept.iter().map(BytesMut::capacity).sum();
+            if kept + buffer.capacity() <= KEPT_BYTES_MAX {
+                state.kept.push(buffer);
+            }
+        }
+    }
+}
+
+struct Held {
+    bytes: Bytes,
     _room: Room,
 }
 
-impl<B: AsRef<[u8]>> AsRef<[u8]> for Held<B> {
+impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
-        self.answer.as_ref()
+        &self.bytes
     }
 }
 
@@ -232,6 +283,33 @@ mod tests {
         assert_eq!((budget.used(), &slice[..]), (10, &b"3"[..]));
         drop(slice);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn the_memory_of_an_answer_is_used_again_while_others_are_there() {
+        let budget = MemoryBudget::new(100 << 20);
+        let answer = |bytes: usize| budget.take(bytes).hold(BytesMut::zeroed(bytes));
+        let (large, small) = (answer(1 << 20), answer(10));
+        let place = large.as_ptr();
+        drop(large);
+        let room = budget.take(900 << 10);
+        assert!(room.used_buffer(2 << 20).is_none() && room.used_buffer(300 << 10).is_none());
+        let buffer = room.used_buffer(900 << 10).expect("the buffer of the first answer");
+        assert!((buffer.len(), buffer.as_ptr()) == (0, place) && room.used_buffer(900 << 10).is_none());
+        drop((room.hold(buffer), small));
+        assert!(budget.take(1 << 20).used_buffer(1 << 20).is_none(), "nothing is kept when nothing is used");
+    }
+
+    #[test]
+    fn little_memory_is_kept() {
+        let budget = MemoryBudget::new(100 << 20);
+        let _other = budget.take(1);
+        let answers: Vec<Bytes> = [1 << 10, 5 << 20, 3 << 20, 3 << 20, 3 << 20, 1 << 20]
+            .map(|bytes| budget.take(bytes).hold(BytesMut::zeroed(bytes)))
+            .into();
+        drop(answers);
+        let kept: Vec<usize> = budget.shared.state().kept.iter().map(BytesMut::capacity).collect();
+        assert_eq!(kept, [3 << 20, 3 << 20, 1 << 20]);
     }
 
     /// Nothing above the limit but a lone one, and everybody is served in the order of asking.
