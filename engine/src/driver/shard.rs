@@ -50,7 +50,7 @@ use crate::machine::timers::Timers;
 use crate::state::{PartitionKey, StateEntry};
 use crate::status::{FailedTopic, FlowStatus, HeldPartition, Standing};
 
-/// Bytes of one partition that may wait before its fetching pauses.
+/// Bytes of one partition that may wait before its fetching pauses, however long the link.
 const BACKLOG_BYTES_MAX: usize = 8 << 20;
 /// Answers taken before commands are carried out again.
 const ANSWERS_AT_ONCE: usize = 64;

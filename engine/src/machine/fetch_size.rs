@@ -42,6 +42,13 @@ impl FetchSizes {
         self.nodes.get(&node).map_or(SHORT_BYTES, |size| size.bytes_max)
     }
 
+    /// Bytes of a partition that may wait before it asks the node for more: half an answer, which is worked on while the next
+    /// one is on its way. With more on a short link nothing was faster, and fresh memory cost a tenth of the CPU.
+    #[must_use]
+    pub fn backlog_bytes_max(&self, node: i32) -> usize {
+        usize::try_from(self.bytes_max(node) / 2).unwrap_or_default()
+    }
+
     /// Requests that may be under way to the node.
     #[must_use]
     pub fn lanes(&self, node: i32) -> u16 {
@@ -85,7 +92,7 @@ mod tests {
             let full = u64::from(sizes.bytes_max(1).unsigned_abs()) - 10_000;
             sizes.handle_answered(1, LONG * 5, full);
         }
-        assert_eq!(sizes.bytes_max(1), FETCH_BYTES_MAX);
+        assert_eq!((sizes.bytes_max(1), sizes.backlog_bytes_max(1)), (FETCH_BYTES_MAX, 8 << 20));
         assert_eq!(sizes.bytes_max(2), SHORT_BYTES, "another node has its own link");
     }
 

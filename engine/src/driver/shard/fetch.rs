@@ -20,9 +20,11 @@ impl Shard {
         // Those that drain slowly do not fill the memory alone.
         let is_admitted =
             slot.counted_bytes == 0 || !self.parts.share.is_short(self.held_bytes, self.parts.memory.used());
-        let wanted = slot.machine.fetch_wanted(now).filter(|_| is_admitted);
+        let node = slot.fetch_node();
+        let has_room = node.is_some_and(|node| slot.counted_bytes < self.sizes.backlog_bytes_max(node));
+        let wanted = slot.machine.fetch_wanted(now).filter(|_| is_admitted && has_room);
         let asked = slot.machine.fetching();
-        match slot.fetch_node().filter(|_| wanted.or(asked).is_some()) {
+        match node.filter(|_| wanted.or(asked).is_some()) {
             Some(node) if wanted.is_some() => self.plan.set_wanting(number, node, slot.pull()),
             Some(node) => self.plan.set_asked(number, node, slot.pull()),
             None => self.plan.set_away(number),
