@@ -2,7 +2,7 @@
 //!
 //! A broker works one request of a connection at a time, so what may be slow must not stand before what may not.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::io::cluster::ClusterClient;
 use crate::io::connection::Connection;
@@ -48,7 +48,7 @@ pub(super) type LaneKey = (i32, Lane);
 /// Produce connections to the target. Batches wait in order until all that are ready at the moment are there, and while a
 /// connection is being opened.
 pub(super) struct ProduceLanes<B> {
-    lanes: HashMap<LaneKey, ProduceLane<B>>,
+    lanes: BTreeMap<LaneKey, ProduceLane<B>>,
     incarnations: u64,
     /// Those where something waits and can be sent.
     ready: Vec<LaneKey>,
@@ -70,7 +70,7 @@ impl<B> ProduceLane<B> {
 
 impl<B> ProduceLanes<B> {
     pub(super) fn new() -> Self {
-        Self { lanes: HashMap::new(), incarnations: 0, ready: Vec::new() }
+        Self { lanes: BTreeMap::new(), incarnations: 0, ready: Vec::new() }
     }
 
     /// The connection that a lane has now, by number: another number is another connection.

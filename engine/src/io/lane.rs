@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// The kind of a Kafka client that a connection stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Metadata, topics, questions: everything but records.
     Admin,
@@ -14,7 +14,7 @@ pub enum Role {
 }
 
 /// A connection of its own to a node: what must not wait for something slow takes another lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lane {
     /// Decides the client id.
     pub role: Role,

@@ -4,7 +4,7 @@
 //! bring too much with nothing but a time to wait. Whoever asks for all that ten seconds allow gets it in one piece and
 //! then nothing until that piece is forgotten: half the rate at best. What comes evenly comes at the whole rate.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::Now;
@@ -35,7 +35,7 @@ const GRAIN: Duration = Duration::from_millis(250);
 /// The paces of all nodes.
 #[derive(Debug, Default)]
 pub struct FetchPaces {
-    nodes: HashMap<i32, Pace>,
+    nodes: BTreeMap<i32, Pace>,
 }
 
 /// One node.

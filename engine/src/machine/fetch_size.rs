@@ -1,7 +1,7 @@
 //! How large the answers are that a broker is asked for, and on how many lanes: little where a round trip is short, so that
 //! little memory holds what is on its way; more where it is long, so that the link is full.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::fetch_plan::BULK_LANES_MAX;
@@ -20,7 +20,7 @@ const ANSWERS: usize = 8;
 /// The sizes for all nodes.
 #[derive(Debug, Default)]
 pub struct FetchSizes {
-    nodes: HashMap<i32, Size>,
+    nodes: BTreeMap<i32, Size>,
 }
 
 #[derive(Debug)]

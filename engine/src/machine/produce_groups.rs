@@ -4,7 +4,7 @@
 //! - G2: a request is no larger than [`REQUEST_BYTES_MAX`], but for a single batch that is.
 //! - G3: topics with an id and topics without are not mixed: one kind goes by name.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Bytes of the batches of one request, as a Java producer has them (`max.request.size`).
 pub const REQUEST_BYTES_MAX: usize = 1 << 20;
@@ -29,9 +29,12 @@ struct Group<B> {
 /// Deals batches, in the order in which they came, into requests, in the order in which they go.
 #[must_use]
 pub fn group<B>(batches: Vec<B>, traits: impl Fn(&B) -> Traits) -> Vec<Vec<B>> {
+    if batches.len() == 1 {
+        return vec![batches];
+    }
     let mut groups: Vec<Group<B>> = Vec::new();
     // First group that may take the next batch of a partition.
-    let mut next: HashMap<usize, usize> = HashMap::new();
+    let mut next: BTreeMap<usize, usize> = BTreeMap::new();
     let mut full_before = 0;
     for batch in batches {
         let Traits { slot, bytes, has_topic_id } = traits(&batch);
@@ -57,6 +60,8 @@ pub fn group<B>(batches: Vec<B>, traits: impl Fn(&B) -> Traits) -> Vec<Vec<B>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     /// Slot, number within the slot, and what decides.
