@@ -5,6 +5,7 @@
 //! are the source's. [`usage`] tells what the process used up to that moment, and [`report`] makes the table.
 
 pub mod copy_bytes;
+pub mod latency;
 pub mod pair;
 pub mod peer;
 pub mod race;

@@ -11,9 +11,9 @@
 //! | `stamp` | the header of a batch |
 //! | `wire` | one blocking connection |
 
-mod route;
+pub(super) mod route;
 mod stamp;
-mod wire;
+pub(super) mod wire;
 mod worker;
 
 use std::{convert::Infallible, sync::mpsc, thread};

@@ -37,10 +37,10 @@ pub(super) struct Route {
 
 /// A topic as one cluster tells of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Topic {
-    id: u128,
+pub(in crate::bench) struct Topic {
+    pub(in crate::bench) id: u128,
     /// Addresses by partition.
-    leaders: BTreeMap<i32, String>,
+    pub(in crate::bench) leaders: BTreeMap<i32, String>,
 }
 
 /// The routes of all partitions; makes the topic on the target.
@@ -82,7 +82,7 @@ fn deal(from: &Topic, to: &Topic, workers: usize) -> Vec<Route> {
 }
 
 /// None while the cluster does not know the topic; leaders as far as there are any.
-fn topic(wire: &mut Wire, name: &str) -> Result<Option<Topic>> {
+pub(in crate::bench) fn topic(wire: &mut Wire, name: &str) -> Result<Option<Topic>> {
     let asked = metadata_request::MetadataRequestTopic::default().with_name(Some(topic_name(name)));
     let request = MetadataRequest::default().with_topics(Some(vec![asked]));
     let answer: MetadataResponse = wire.call(&request)?;

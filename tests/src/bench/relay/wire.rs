@@ -24,7 +24,7 @@ const CLIENT_ID: &str = "raw-relay";
 const READ_AHEAD_BYTES: usize = 4096;
 
 /// A connection.
-pub(super) struct Wire {
+pub(in crate::bench) struct Wire {
     stream: BufReader<TcpStream>,
     next_correlation_id: i32,
     /// What is to be answered, in order.
@@ -32,7 +32,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn connect(address: &str) -> Result<Self> {
+    pub(in crate::bench) fn connect(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).with_context(|| format!("connect to {address}"))?;
         stream.set_nodelay(true)?;
         let stream = BufReader::with_capacity(READ_AHEAD_BYTES, stream);
@@ -40,7 +40,7 @@ impl Wire {
     }
 
     /// Asks and waits for the answer; nothing else may be under way.
-    pub(super) fn call<R: Request>(&mut self, request: &R) -> Result<R::Response> {
+    pub(in crate::bench) fn call<R: Request>(&mut self, request: &R) -> Result<R::Response> {
         let (version, correlation_id) = (R::API.versions().max, self.next_correlation_id);
         let frame = encode_frame(request, version, correlation_id, CLIENT_ID)?;
         self.next_correlation_id += 1;
@@ -50,7 +50,7 @@ impl Wire {
     }
 
     /// A frame in the newest version, to be written in the order of these calls.
-    pub(super) fn frame(
+    pub(in crate::bench) fn frame(
         &mut self,
         api: Api,
         build: impl FnOnce(i16, i32, &str) -> Result<Gather, EncodeError>,
@@ -63,17 +63,17 @@ impl Wire {
     }
 
     /// Writes frames.
-    pub(super) fn write(&mut self, frames: Gather) -> Result<()> {
+    pub(in crate::bench) fn write(&mut self, frames: Gather) -> Result<()> {
         Ok(write_all(self.stream.get_mut(), frames)?)
     }
 
     /// Requests that wait for their answers.
-    pub(super) fn in_flight(&self) -> usize {
+    pub(in crate::bench) fn in_flight(&self) -> usize {
         self.unanswered.len()
     }
 
     /// The version and the body of the next answer, a slice of `room`. What nobody uses any more of `room` is used again.
-    pub(super) fn answer(&mut self, room: &mut Bytes) -> Result<(i16, Bytes)> {
+    pub(in crate::bench) fn answer(&mut self, room: &mut Bytes) -> Result<(i16, Bytes)> {
         let (api, version, correlation_id) = self.unanswered.pop_front().context("nothing was asked")?;
         let mut cursor = Cursor::new(self.read_frame(room)?);
         decode_response_header(&mut cursor, api, version, correlation_id)?;
