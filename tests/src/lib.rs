@@ -29,6 +29,7 @@
 pub mod bench;
 pub mod capture_logs;
 pub mod deadline;
+pub mod delay;
 pub mod identity;
 pub mod judge;
 pub mod lies;

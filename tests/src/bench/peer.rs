@@ -91,7 +91,7 @@ impl Entry {
         if peer == Peer::TunedMirrorMaker {
             file = tuned(file, &from, &to, workload.codec);
         }
-        let servers = [source.bootstrap(), target.bootstrap()];
+        let servers = [source.proxied_bootstrap(), target.proxied_bootstrap()];
         Self { peer, remote_topic: format!("{from}.{topic}"), topic: topic.to_owned(), servers, file }
     }
 

@@ -37,9 +37,31 @@ struct Arguments {
     /// Only these replicators, with commas: mm2, tuned, relay, twinlog
     #[arg(long, value_delimiter = ',')]
     peers: Vec<String>,
+    /// Which cluster lies behind a long link, if one does
+    #[arg(long, value_enum)]
+    far: Option<Side>,
+    /// Round trip of that link, in ms
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..))]
+    round_trip_ms: u64,
     /// Keep properties files and logs in this folder
     #[arg(long)]
     logs: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Side {
+    Source,
+    Target,
+}
+
+impl Arguments {
+    fn cluster(&self, side: Side) -> ClusterSpec {
+        let spec = ClusterSpec::measured(Version::V4_3_1);
+        if self.far == Some(side) {
+            return spec.behind_long_link(Duration::from_millis(self.round_trip_ms));
+        }
+        spec
+    }
 }
 
 fn main() -> Result<()> {
@@ -56,12 +78,12 @@ fn main() -> Result<()> {
     jars::fetch(Version::V4_3_1)?;
     twinlog::program()?;
     raw_relay()?;
-    let folder = arguments.logs.unwrap_or_else(|| places::scratch().join("versus-mm2"));
+    let folder = arguments.logs.clone().unwrap_or_else(|| places::scratch().join("versus-mm2"));
     fs::create_dir_all(&folder)?;
 
     let mut judge = Judge::start()?;
-    let source = Cluster::start("source", &ClusterSpec::measured(Version::V4_3_1))?;
-    let target = Cluster::start("target", &ClusterSpec::measured(Version::V4_3_1))?;
+    let source = Cluster::start("source", &arguments.cluster(Side::Source))?;
+    let target = Cluster::start("target", &arguments.cluster(Side::Target))?;
     judge.ready(&source)?;
     judge.ready(&target)?;
     println!("Warming up both clusters");

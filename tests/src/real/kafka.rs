@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     deadline::Deadline,
+    delay::LongLink,
     places,
     process::Process,
     proxy::{Proxy, Route},
@@ -34,6 +35,8 @@ pub struct ClusterSpec {
     pub overrides: Vec<(String, String)>,
     /// Whether clients of [`Cluster::proxied_bootstrap`] reach the brokers through a [`Proxy`].
     pub proxied: bool,
+    /// Whether that proxy is a [`LongLink`] instead, and its round trip; zero: it is not.
+    pub round_trip: Duration,
     /// Whether the brokers run with the JVM options and threads of Kafka's own scripts, or save start-up time.
     pub measured: bool,
     /// Whether the brokers keep a topic config to themselves, as managed clusters do (`tests/java/ManagedPolicy.java`).
@@ -45,7 +48,16 @@ impl ClusterSpec {
     #[must_use]
     pub fn single(version: Version) -> Self {
         let overrides = Vec::new();
-        Self { version, brokers: 1, heap_mb: 256, overrides, proxied: false, measured: false, managed: false }
+        Self {
+            version,
+            brokers: 1,
+            heap_mb: 256,
+            overrides,
+            proxied: false,
+            round_trip: Duration::ZERO,
+            measured: false,
+            managed: false,
+        }
     }
 
     /// One broker as Kafka's own scripts start it (1 GB of heap, default threads), for what is measured.
@@ -69,6 +81,12 @@ impl ClusterSpec {
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.overrides.push((key.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Lets clients of [`Cluster::proxied_bootstrap`] reach the brokers over long links.
+    #[must_use]
+    pub fn behind_long_link(self, round_trip: Duration) -> Self {
+        Self { round_trip, ..self.behind_proxy() }
     }
 
     /// Lets the brokers refuse a topic config without naming it.
@@ -96,7 +114,31 @@ pub struct Cluster {
     nodes: Vec<Node>,
     _zookeeper: Option<Process>,
     _ports: Vec<Port>,
-    proxy: Option<Proxy>,
+    before: Before,
+}
+
+/// What stands before the brokers.
+#[derive(Debug)]
+enum Before {
+    Nothing,
+    Proxy(Proxy),
+    LongLink { bootstrap: String, _link: LongLink },
+}
+
+impl Before {
+    fn start(spec: &ClusterSpec, routes: Vec<Route>) -> Result<Self> {
+        if !spec.proxied {
+            return Ok(Self::Nothing);
+        }
+        if spec.round_trip.is_zero() {
+            return Ok(Self::Proxy(Proxy::start(routes)?));
+        }
+        let listens: Vec<String> = routes.iter().map(|route| route.listen.clone()).collect();
+        Ok(Self::LongLink {
+            bootstrap: listens.join(","),
+            _link: LongLink::start(routes, spec.round_trip / 2)?,
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -166,9 +208,9 @@ impl Cluster {
             let text = settings::server_properties(spec, node.id, at, &voters, &data);
             fs::write(node.folder.join("server.properties"), text)?;
         }
-        let proxy = if spec.proxied { Some(Proxy::start(routes)?) } else { None };
+        let before = Before::start(spec, routes)?;
         let mut cluster =
-            Self { spec: spec.clone(), folder, nodes, _zookeeper: zookeeper, _ports: ports, proxy };
+            Self { spec: spec.clone(), folder, nodes, _zookeeper: zookeeper, _ports: ports, before };
         for id in 1..=spec.brokers {
             cluster.launch(id)?;
         }
@@ -194,7 +236,11 @@ impl Cluster {
     /// The addresses for the program under test: the proxy's where there is one.
     #[must_use]
     pub fn proxied_bootstrap(&self) -> String {
-        self.proxy.as_ref().map_or_else(|| self.bootstrap(), Proxy::bootstrap)
+        match &self.before {
+            Before::Nothing => self.bootstrap(),
+            Before::Proxy(proxy) => proxy.bootstrap(),
+            Before::LongLink { bootstrap, .. } => bootstrap.clone(),
+        }
     }
 
     /// The proxy before the brokers.
@@ -202,7 +248,10 @@ impl Cluster {
     /// # Errors
     /// When the cluster was started without one.
     pub fn proxy(&self) -> Result<&Proxy> {
-        self.proxy.as_ref().context("this cluster was started without a proxy")
+        match &self.before {
+            Before::Proxy(proxy) => Ok(proxy),
+            Before::Nothing | Before::LongLink { .. } => bail!("this cluster was started without a proxy"),
+        }
     }
 
     /// The broker ids.
