@@ -36,6 +36,9 @@ struct Arguments {
     /// Records per second
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rate: u32,
+    /// How long they are written before it counts, in seconds: brokers that have just started are slow
+    #[arg(long, default_value_t = 15)]
+    warm_up_seconds: u32,
     /// How long they are written, in seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
     seconds: u32,
@@ -79,14 +82,20 @@ fn main() -> Result<()> {
     // Now everything is there already but this record.
     let mut running =
         start_with_a_record(&mut writer, &mut judge, &target, (&file, &folder), BEFORE, &mut starts)?;
+    let interval = Duration::from_secs(1) / arguments.rate;
+    let (uncounted, count) = (arguments.rate * arguments.warm_up_seconds, arguments.rate * arguments.seconds);
+    write_steadily(&mut writer, uncounted, interval)?;
     if arguments.backfill_gigabytes > 0.0 {
+        // It stands still meanwhile, so that all of it lies behind when it goes on.
+        running.pause()?;
         backfill.write(&mut judge, &source, arguments.backfill_gigabytes)?;
+        running.resume()?;
     }
     let cpu_before = Usage::of(running.id())?.cpu;
-    let count = arguments.rate * arguments.seconds;
-    write_steadily(&mut writer, count, Duration::from_secs(1) / arguments.rate)?;
+    write_steadily(&mut writer, count, interval)?;
     let used = Usage::of(running.id())?.cpu - cpu_before;
-    let expected = BEFORE + usize::try_from(count)?;
+    let before = BEFORE + usize::try_from(uncounted)?;
+    let expected = before + usize::try_from(count)?;
     wait_until("all records on the target", PATIENCE, || {
         running.ensure_running()?;
         Ok(usize::try_from(judge.offsets(&target, LIVE)?[0].end)? >= expected)
@@ -104,7 +113,7 @@ fn main() -> Result<()> {
     for (name, (begun, seen)) in ["first", "second"].iter().zip(starts.iter().zip(&on_target)) {
         println!("{name} start: {:.3} s until the record was on the target", (*seen - *begun).as_secs_f64());
     }
-    let late = delays(&on_source, &on_target, BEFORE);
+    let late = delays(&on_source, &on_target, before);
     let ms = |of| percentile(&late, of).as_secs_f64() * 1e3;
     println!("{} records, {} per second: later than on the source by", late.len(), arguments.rate);
     println!("| p50, ms | p90, ms | p99, ms | most, ms | CPU, % of a core |");
