@@ -113,14 +113,17 @@ fn main() -> Result<()> {
     for (name, (begun, seen)) in ["first", "second"].iter().zip(starts.iter().zip(&on_target)) {
         println!("{name} start: {:.3} s until the record was on the target", (*seen - *begun).as_secs_f64());
     }
-    let late = delays(&on_source, &on_target, before);
-    let ms = |of| percentile(&late, of).as_secs_f64() * 1e3;
-    println!("{} records, {} per second: later than on the source by", late.len(), arguments.rate);
+    println!("{count} records, {} per second: later than on the source by", arguments.rate);
+    let share = used.as_secs_f64() / f64::from(arguments.seconds) * 100.0;
+    print_table(&delays(&on_source, &on_target, before), share);
+    Ok(())
+}
+
+fn print_table(late: &[Duration], share_of_core: f64) {
+    let ms = |of| percentile(late, of).as_secs_f64() * 1e3;
     println!("| p50, ms | p90, ms | p99, ms | most, ms | CPU, % of a core |");
     println!("|---|---|---|---|---|");
-    let share = used.as_secs_f64() / f64::from(arguments.seconds) * 100.0;
-    println!("| {:.2} | {:.2} | {:.2} | {:.2} | {share:.1} |", ms(50), ms(90), ms(99), ms(100));
-    Ok(())
+    println!("| {:.2} | {:.2} | {:.2} | {:.2} | {share_of_core:.1} |", ms(50), ms(90), ms(99), ms(100));
 }
 
 /// Writes a record, starts twinlog, and waits for record number `number` on the target. Notes when twinlog was started.
