@@ -51,7 +51,7 @@ pub(super) fn send(connection: &Connection, batches: &[ProducePartition]) -> Res
         let client_id = connection.client_id();
         let frame =
             produce_frame(version, correlation_id, client_id, ACKS_ALL, REPLICATION_TIMEOUT_MS, batches)?;
-        Ok::<Frame, CallError>(Box::new(frame))
+        Ok::<Frame, CallError>(frame)
     })?;
     let place = |batch: &ProducePartition| (Arc::clone(&batch.topic), batch.topic_id, batch.partition);
     let places = batches.iter().map(place).collect();

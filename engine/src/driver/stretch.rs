@@ -75,7 +75,7 @@ pub(super) async fn fetch_in(
 ) -> Result<Answered, CallError> {
     let pending = connection.submit(Expects { api: Api::Fetch, timeout }, |correlation_id| {
         let frame = fetch_frame(version, correlation_id, connection.client_id(), request)?;
-        Ok::<Frame, CallError>(Box::new(frame))
+        Ok::<Frame, CallError>(frame)
     })?;
     let body = connection.body(pending, version).await?;
     let response =

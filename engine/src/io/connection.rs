@@ -195,7 +195,7 @@ impl Connection {
         let room = room.acquire_owned().await.expect("the semaphore is never closed");
         let pending = self.handle.link.submit(Expects { api: R::API, timeout }, room, |correlation_id| {
             let frame = encode_frame(request, version, correlation_id, self.client_id())?;
-            Ok::<Frame, CallError>(Box::new(frame))
+            Ok::<Frame, CallError>(frame.into())
         })?;
         let correlation_id = pending.correlation_id();
         let frame = pending.await?;

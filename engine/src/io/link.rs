@@ -14,19 +14,18 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, oneshot},
     time::Instant,
 };
-use twinlog_protocol::{DecodeError, versions::Api};
+use twinlog_protocol::{DecodeError, produce::Gather, versions::Api};
 
 use super::error::{CallError, ConnectionError, Fault, Peer};
-use super::frames::Frames;
 use super::throttle::Silence;
 
 /// A whole request as it goes to the socket, length prefix first; its chunks are written without being joined.
-pub type Frame = Box<dyn Buf + Send>;
+pub type Frame = Gather;
 
 /// What a request may expect.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +74,7 @@ impl Future for Pending {
 /// What the writer shall do.
 pub(super) enum Next {
     /// Write these.
-    Write(Frames),
+    Write(Frame),
     /// Write nothing before this moment.
     Muted(Instant),
     /// Wait until it is woken.
@@ -201,7 +200,7 @@ impl Link {
             return Next::Muted(until);
         }
         let oldest_unsent = state.under_way.len() - state.unsent;
-        let mut frames = Frames::default();
+        let mut frames = Frame::default();
         let mut taken = 0;
         for request in state.under_way.range_mut(oldest_unsent..) {
             // Others go one by one: whoever sent them may want to know that they were not begun.
@@ -209,7 +208,7 @@ impl Link {
                 break;
             }
             request.deadline = Some(now + request.expects.timeout);
-            frames.push(request.frame.take().expect("an unsent request has its frame"));
+            frames.append(request.frame.take().expect("an unsent request has its frame"));
             taken += 1;
         }
         state.unsent -= taken;

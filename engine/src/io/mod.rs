@@ -7,7 +7,7 @@
 //! | `pool`, `lane`, `single_flight` | a node's lanes, opened on demand, and their client ids; one attempt at a time |
 //! | `connection`, `handshake`, `throttle` | one connection: its task, versions, pauses |
 //! | `link` | requests under way and the end of a connection, shared by handles and task |
-//! | `reader`, `writer`, `frames` | bytes |
+//! | `reader`, `writer` | bytes |
 //! | `memory` | how many of them the process may hold |
 //! | `dial`, `bootstrap` | addresses |
 
@@ -16,7 +16,6 @@ pub mod cluster;
 pub mod connection;
 pub mod dial;
 pub mod error;
-mod frames;
 mod handshake;
 pub mod lane;
 mod link;

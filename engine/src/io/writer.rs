@@ -42,7 +42,7 @@ mod tests {
         time::Duration,
     };
 
-    use bytes::{Buf, Bytes};
+    use bytes::Bytes;
     use tokio::sync::Semaphore;
     use twinlog_protocol::versions::Api;
 
@@ -92,14 +92,14 @@ mod tests {
         }
     }
 
-    fn link_with(frames: impl IntoIterator<Item = impl Buf + Send + 'static>) -> Link {
+    fn link_with(frames: impl IntoIterator<Item = Frame>) -> Link {
         let server = HostPort::new("broker", 9092);
         let peer = Peer { cluster: Arc::from("west"), node: None, server, address: None };
         let link = Link::new(Arc::new(peer), Duration::from_secs(1), Arc::default());
         let expects = Expects { api: Api::Produce, timeout: Duration::from_secs(1) };
         for frame in frames {
             let room = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-            let pending = link.submit(expects, room, |_| Ok::<Frame, Infallible>(Box::new(frame)));
+            let pending = link.submit(expects, room, |_| Ok::<Frame, Infallible>(frame));
             drop(pending);
         }
         link
@@ -109,7 +109,7 @@ mod tests {
     async fn chunks_go_to_the_system_as_they_are_with_one_call() {
         let (head, body) = (Bytes::from(vec![1; 30]), Bytes::from(vec![2; 5000]));
         let slices = vec![(head.as_ptr() as usize, 30), (body.as_ptr() as usize, 5000)];
-        let link = link_with([head.chain(body)]);
+        let link = link_with([[head, body].into_iter().collect()]);
         let calls = Arc::default();
         let sink = Sink { at_once: usize::MAX, calls: Arc::clone(&calls) };
         let _never = tokio::time::timeout(Duration::from_secs(1), run(sink, &link)).await;
@@ -120,7 +120,7 @@ mod tests {
     async fn batches_that_wait_together_go_with_one_call() {
         let frames = [7, 500, 3].map(|bytes| Bytes::from(vec![1; bytes]));
         let slices = frames.iter().map(|frame| (frame.as_ptr() as usize, frame.len())).collect();
-        let link = link_with(frames);
+        let link = link_with(frames.map(Frame::from));
         let calls = Arc::default();
         let sink = Sink { at_once: usize::MAX, calls: Arc::clone(&calls) };
         let _never = tokio::time::timeout(Duration::from_secs(1), run(sink, &link)).await;
@@ -132,7 +132,7 @@ mod tests {
     async fn a_partial_write_goes_on_inside_the_chunk() {
         let (head, body) = (Bytes::from(vec![1; 30]), Bytes::from(vec![2; 50]));
         let start = body.as_ptr() as usize;
-        let link = link_with([head.chain(body)]);
+        let link = link_with([[head, body].into_iter().collect()]);
         let calls = Arc::default();
         let sink = Sink { at_once: 40, calls: Arc::clone(&calls) };
         let _never = tokio::time::timeout(Duration::from_secs(1), run(sink, &link)).await;

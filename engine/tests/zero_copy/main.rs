@@ -152,7 +152,7 @@ impl Path {
     async fn forward_one_answer(&mut self) {
         let pending = self.source.submit(Expects { api: Api::Fetch, timeout: TIMEOUT }, |correlation_id| {
             let frame = fetch_frame(FETCH_VERSION, correlation_id, "twinlog", &self.request)?;
-            Ok::<Frame, CallError>(Box::new(frame))
+            Ok::<Frame, CallError>(frame)
         });
         let body = self.source.body(pending.expect("room"), FETCH_VERSION).await.expect("an answer");
         self.partitions.take_fetched(body);
@@ -160,9 +160,9 @@ impl Path {
             while let Some(sending) = self.partitions.poll_sending() {
                 let Sending { partition, ticket, .. } = sending;
                 let expects = Expects { api: Api::Produce, timeout: TIMEOUT };
-                let pending = self.target.submit(expects, |correlation_id| {
-                    Ok::<Frame, CallError>(Box::new(sending.frame(correlation_id)))
-                });
+                let pending = self
+                    .target
+                    .submit(expects, |correlation_id| Ok::<Frame, CallError>(sending.frame(correlation_id)));
                 let (target, pending) = (self.target.clone(), pending.expect("room"));
                 self.errands.push(Box::pin(async move {
                     let body = target.body(pending, PRODUCE_VERSION).await.expect("an answer");

@@ -18,6 +18,23 @@ impl Gather {
     pub fn pieces(&self) -> impl Iterator<Item = &Bytes> {
         self.pieces.iter()
     }
+
+    /// Puts another frame behind this one, so that both are written as one.
+    pub fn append(&mut self, mut other: Self) {
+        if self.pieces.is_empty() {
+            // Mostly there is one, whose room serves.
+            *self = other;
+            return;
+        }
+        self.left += other.left;
+        self.pieces.append(&mut other.pieces);
+    }
+}
+
+impl From<Bytes> for Gather {
+    fn from(bytes: Bytes) -> Self {
+        std::iter::once(bytes).collect()
+    }
 }
 
 impl FromIterator<Bytes> for Gather {
@@ -97,6 +114,20 @@ mod tests {
     #[should_panic(expected = "cannot advance 7 bytes over 6")]
     fn going_past_the_end_is_a_bug() {
         gather().advance(7);
+    }
+
+    #[test]
+    fn frames_one_behind_the_other_are_there_at_once() {
+        let mut frames = Gather::default();
+        for frame in ["ab", "", "cde", "f"] {
+            frames.append(Bytes::from_static(frame.as_bytes()).into());
+        }
+        assert_eq!(frames, gather());
+        let mut slices = [IoSlice::new(&[]); 8];
+        let filled = frames.chunks_vectored(&mut slices);
+        let seen: Vec<&[u8]> = slices[..filled].iter().map(|slice| &**slice).collect();
+        assert_eq!(seen, [&b"ab"[..], b"cde", b"f"]);
+        assert_eq!(frames.chunks_vectored(&mut slices[..2]), 2);
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl Place {
             .map_err(|_| RequestFailure::Broker(ErrorCode::UnsupportedVersion))?;
         let pending = connection.submit(Expects { api: Api::Fetch, timeout: TIMEOUT }, |correlation_id| {
             let frame = fetch_frame(version, correlation_id, connection.client_id(), &request)?;
-            Ok::<Frame, CallError>(Box::new(frame))
+            Ok::<Frame, CallError>(frame)
         })?;
         let body = connection.body(pending, version).await.map_err(CallError::from)?;
         let answer = FetchResponse::decode(version, body).map_err(|fault| unanswered(&fault.to_string()))?;

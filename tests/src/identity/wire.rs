@@ -172,7 +172,7 @@ fn submit(connection: &Connection, place: &Place, batch: Forwarded) -> Result<Se
         let client_id = connection.client_id();
         let frame =
             produce_frame(version, correlation_id, client_id, ACKS_ALL, REPLICATION_TIMEOUT_MS, &batches)?;
-        Ok::<Frame, CallError>(Box::new(frame))
+        Ok::<Frame, CallError>(frame)
     })?;
     Ok(Sending { connection: connection.clone(), version, pending })
 }

@@ -54,12 +54,15 @@ fn frame(correlation_id: i32) -> Result<Frame, Infallible> {
     frame_with(correlation_id, Bytes::new())
 }
 
-fn frame_with(correlation_id: i32, body: impl Buf + Send + 'static) -> Result<Frame, Infallible> {
+fn frame_with(correlation_id: i32, body: impl Into<Frame>) -> Result<Frame, Infallible> {
+    let body = body.into();
     let length = i32::try_from(8 + body.remaining()).unwrap();
     let mut head = length.to_be_bytes().to_vec();
     head.extend([0, 22, 0, 1]);
     head.extend(correlation_id.to_be_bytes());
-    Ok(Box::new(Bytes::from(head).chain(body)))
+    let mut frame = Frame::from(Bytes::from(head));
+    frame.append(body);
+    Ok(frame)
 }
 
 async fn fault_of(pending: Pending) -> ConnectionError {
@@ -345,7 +348,9 @@ async fn the_body_of_an_answer_is_a_slice_of_it() {
 #[tokio::test(start_paused = true)]
 async fn the_chunks_of_a_frame_arrive_as_one_request() {
     let (connection, mut broker) = connected();
-    let body = Bytes::from(vec![1; 3000]).chain(Bytes::from_static(b"-")).chain(Bytes::from(vec![2; 3000]));
+    let body: Frame = [Bytes::from(vec![1; 3000]), Bytes::from_static(b"-"), Bytes::from(vec![2; 3000])]
+        .into_iter()
+        .collect();
     let _pending = connection.submit(EXPECTS, |id| frame_with(id, body)).unwrap();
     let request = read_request(&mut broker).await.unwrap();
     assert_eq!(request.rest, [&[1; 3000][..], b"-", &[2; 3000]].concat());
