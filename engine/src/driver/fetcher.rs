@@ -1,14 +1,14 @@
 //! `[1]` One Fetch request for many partitions of one broker, and its answer dealt out to them.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
+use twinlog_protocol::ErrorCode;
 use twinlog_protocol::fetch::{
     FetchPartition, FetchRequest, FetchTopic, FetchedPartition, ForgottenTopic, names_topics_by_id,
 };
-use twinlog_protocol::{ErrorCode, TopicRef};
 
+use super::answer_parts::AnswerParts;
 use super::lanes::fetch_lane;
 use super::stretch::{self, Answered, LAST_BY_NAME};
 use crate::clock;
@@ -214,13 +214,9 @@ fn records_bytes(parts: &[FetchedPartition]) -> u64 {
 }
 
 fn deal(parts: Vec<FetchedPartition>, wanted: &[(usize, Asked)]) -> Vec<(usize, Fetched)> {
-    let mut parts: HashMap<(TopicRef, i32), FetchedPartition> =
-        parts.into_iter().map(|part| ((part.topic.clone(), part.partition), part)).collect();
+    let mut parts = AnswerParts::new(parts, |part| (part.topic.clone(), part.partition));
     let part = |(slot, asked): &(usize, Asked)| {
-        let by_id = parts.remove(&(TopicRef::Id(asked.topic_id), asked.partition));
-        let found =
-            by_id.or_else(|| parts.remove(&(TopicRef::Name(Arc::clone(&asked.topic)), asked.partition)));
-        let result = match found {
+        let result = match parts.take(&asked.topic, asked.topic_id, asked.partition) {
             Some(found) => records_of(found),
             None => {
                 Err(RequestFailure::Unanswered("the answer to Fetch leaves the partition out".to_owned()))

@@ -1,5 +1,6 @@
 //! Drivers: they feed the machines and carry out their commands. Each owns its state; bounded channels join them.
 
+mod answer_parts;
 mod ask;
 mod config_sync;
 mod fetcher;

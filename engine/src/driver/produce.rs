@@ -1,6 +1,5 @@
 //! Batches to the leader of their partitions, many with one request.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use twinlog_protocol::produce::{ProducePartition, ProduceResponse, ProducedParti
 use twinlog_protocol::versions::Api;
 use twinlog_protocol::{ErrorCode, TopicRef};
 
+use super::answer_parts::AnswerParts;
 use super::ask::Place;
 use super::stretch::LAST_BY_NAME;
 use crate::io::cluster::ClusterClient;
@@ -86,17 +86,14 @@ fn deal(response: ProduceResponse, places: &[(Arc<str>, u128, i32)]) -> Vec<Prod
         };
         is_topic && part.partition == *partition
     };
-    let mut parts = response.partitions;
+    let parts = response.partitions;
     // A broker need not keep the order, but where it does nothing has to be looked up.
     if parts.len() == places.len() && parts.iter().zip(places).all(|(part, place)| is_at(part, place)) {
         return parts.into_iter().map(answer_of).collect();
     }
-    let mut parts: HashMap<(TopicRef, i32), ProducedPartition> =
-        parts.drain(..).map(|part| ((part.topic.clone(), part.partition), part)).collect();
+    let mut parts = AnswerParts::new(parts, |part| (part.topic.clone(), part.partition));
     let answer = |(topic, topic_id, partition): &(Arc<str>, u128, i32)| {
-        let by_id = parts.remove(&(TopicRef::Id(*topic_id), *partition));
-        let part = by_id.or_else(|| parts.remove(&(TopicRef::Name(Arc::clone(topic)), *partition)));
-        part.map_or(ProduceAnswer::Lost, answer_of)
+        parts.take(topic, *topic_id, *partition).map_or(ProduceAnswer::Lost, answer_of)
     };
     places.iter().map(answer).collect()
 }
@@ -128,4 +125,38 @@ pub(super) async fn produce_once(
     };
     let answers = send(&connection, &[batch])?.answers().await;
     Ok(answers.into_iter().next().unwrap_or(ProduceAnswer::Lost))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_belong_to_their_batches_in_whatever_order_they_come() {
+        let places = [("clicks", 1, 0), ("orders", 2, 0), ("orders", 2, 7)]
+            .map(|(topic, id, partition)| (Arc::from(topic), id, partition));
+        let part = |topic: TopicRef, partition, base_offset| ProducedPartition {
+            topic,
+            partition,
+            error_code: 0,
+            base_offset,
+            log_append_time_ms: -1,
+            log_start_offset: -1,
+            record_errors: Vec::new(),
+            error_message: None,
+            current_leader: None,
+        };
+        let dealt = |partitions| {
+            deal(ProduceResponse { partitions, throttle_time_ms: 0, node_endpoints: Vec::new() }, &places)
+        };
+        let at = |base_offset| ProduceAnswer::Acknowledged { base_offset };
+        let orders = || TopicRef::Name(Arc::from("orders"));
+        let (by_id, by_name) = (part(TopicRef::Id(1), 0, 10), part(orders(), 0, 20));
+        assert_eq!(
+            dealt(vec![by_id.clone(), by_name.clone(), part(orders(), 7, 30)]),
+            [at(10), at(20), at(30)]
+        );
+        assert_eq!(dealt(vec![part(orders(), 7, 30), by_id.clone(), by_name]), [at(10), at(20), at(30)]);
+        assert_eq!(dealt(vec![part(orders(), 7, 30), by_id]), [at(10), ProduceAnswer::Lost, at(30)]);
+    }
 }

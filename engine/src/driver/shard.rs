@@ -97,54 +97,17 @@ pub(super) struct NewPartition {
     pub(super) source_compacts: bool,
 }
 
-/// How an errand of a partition ended.
+/// How an errand ended: of a partition, or of many (by slots and tickets).
 pub(super) enum Done {
-    Offset {
-        slot: usize,
-        attempt: u64,
-        question: Question,
-        result: Result<i64, RequestFailure>,
-    },
-    LastBatch {
-        slot: usize,
-        attempt: u64,
-        result: Result<Option<LastBatch>, RequestFailure>,
-    },
-    Tail {
-        slot: usize,
-        attempt: u64,
-        result: Result<Tail, RequestFailure>,
-    },
-    Copy {
-        slot: usize,
-        attempt: u64,
-        result: Result<CopySearch, RequestFailure>,
-    },
-    SourceSpan {
-        slot: usize,
-        attempt: u64,
-        result: Result<SourceSpan, RequestFailure>,
-    },
-    NewProducerId {
-        slot: usize,
-        attempt: u64,
-        result: Result<i64, RequestFailure>,
-    },
-    /// By slots and tickets.
-    Produced {
-        tickets: Vec<(usize, u64)>,
-        answers: Vec<ProduceAnswer>,
-    },
-    LaneOpened {
-        key: LaneKey,
-        result: Result<Connection, CallError>,
-    },
-    Fetched {
-        node: i32,
-        lane: u16,
-        piece: Piece,
-        answer: FetchAnswer,
-    },
+    Offset { slot: usize, attempt: u64, question: Question, result: Result<i64, RequestFailure> },
+    LastBatch { slot: usize, attempt: u64, result: Result<Option<LastBatch>, RequestFailure> },
+    Tail { slot: usize, attempt: u64, result: Result<Tail, RequestFailure> },
+    Copy { slot: usize, attempt: u64, result: Result<CopySearch, RequestFailure> },
+    SourceSpan { slot: usize, attempt: u64, result: Result<SourceSpan, RequestFailure> },
+    NewProducerId { slot: usize, attempt: u64, result: Result<i64, RequestFailure> },
+    Produced { tickets: Vec<(usize, u64)>, answers: Vec<ProduceAnswer> },
+    LaneOpened { key: LaneKey, result: Result<Connection, CallError> },
+    Fetched { node: i32, lane: u16, piece: Piece, answer: FetchAnswer },
     Refreshed(Side),
 }
 
