@@ -68,7 +68,7 @@ async fn accept(listener: StdListener, broker: String, delay: Duration) {
     }
 }
 
-/// Bytes that wait for their time; none of them is the end.
+/// Bytes that wait for their time; an empty chunk is the end of the stream.
 #[derive(Debug)]
 struct UnderWay {
     chunks: Mutex<VecDeque<(Instant, Vec<u8>)>>,

@@ -25,7 +25,7 @@ use twinlog_protocol::{
 };
 
 use super::relay::{route::topic, wire::Wire};
-use crate::deadline::{Deadline, now, wall_clock_ms};
+use crate::deadline::{now, wall_clock_ms};
 
 /// A broker waits so long for a record before it answers without.
 const MAX_WAIT_MS: i32 = 100;
@@ -159,14 +159,6 @@ pub fn write_steadily(writer: &mut Writer, count: u32, interval: Duration) -> Re
         thread::sleep((interval * number).saturating_sub(begin.elapsed()));
     }
     Ok(())
-}
-
-/// Waits until the log files of somebody's copy say so.
-///
-/// # Errors
-/// When it takes longer than `limit`.
-pub fn wait_until(what: &str, limit: Duration, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
-    Deadline::after(limit).wait(what, || Ok(is_so()?.then_some(())))
 }
 
 /// How much later each record was seen on the target, from record number `from` on.

@@ -4,6 +4,7 @@
 //! but for the brokers; a [`race`] is one such copy, timed from the start of the process until the target's log ends
 //! are the source's. [`usage`] tells what the process used up to that moment, and [`report`] makes the table.
 
+pub mod command;
 pub mod copy_bytes;
 pub mod latency;
 pub mod pair;

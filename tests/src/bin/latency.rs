@@ -1,7 +1,6 @@
 //! Measures how long records take: from the start of twinlog to the first one, and each one while it runs.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -10,14 +9,14 @@ use anyhow::{Result, ensure};
 use clap::Parser;
 use twinlog_tests::{
     bench::{
-        latency::{Watcher, Writer, delays, percentile, wait_until, write_steadily},
+        command::{folder_for_logs, warn_of_a_debug_build},
+        latency::{Watcher, Writer, delays, percentile, write_steadily},
         report::machine,
         usage::Usage,
         workload::Workload,
     },
-    deadline::now,
+    deadline::{Deadline, now},
     judge::{Judge, NewTopic},
-    places,
     real::{
         Version, jars,
         kafka::{Cluster, ClusterSpec},
@@ -52,14 +51,11 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    if cfg!(debug_assertions) {
-        eprintln!("A debug build: its figures say nothing about twinlog. Measure with cargo run --release.");
-    }
+    warn_of_a_debug_build();
     println!("Kafka {} and twinlog on {}", Version::V4_3_1, machine());
     jars::fetch(Version::V4_3_1)?;
     twinlog::program()?;
-    let folder = arguments.logs.clone().unwrap_or_else(|| places::scratch().join("latency"));
-    fs::create_dir_all(&folder)?;
+    let folder = folder_for_logs(arguments.logs.as_deref(), "latency")?;
     let mut judge = Judge::start()?;
     let source = Cluster::start("source", &ClusterSpec::measured(Version::V4_3_1))?;
     let target = Cluster::start("target", &ClusterSpec::measured(Version::V4_3_1))?;
@@ -96,9 +92,10 @@ fn main() -> Result<()> {
     let used = Usage::of(running.id())?.cpu - cpu_before;
     let before = BEFORE + usize::try_from(uncounted)?;
     let expected = before + usize::try_from(count)?;
-    wait_until("all records on the target", PATIENCE, || {
+    Deadline::after(PATIENCE).wait("all records on the target", || {
         running.ensure_running()?;
-        Ok(usize::try_from(judge.offsets(&target, LIVE)?[0].end)? >= expected)
+        let end = usize::try_from(judge.offsets(&target, LIVE)?[0].end)?;
+        Ok((end >= expected).then_some(()))
     })?;
     std::thread::sleep(Duration::from_millis(500));
     let [on_source, on_target] = readers.map(Watcher::stop);
@@ -138,10 +135,11 @@ fn start_with_a_record(
     writer.write()?;
     starts.push(now());
     let mut twinlog = Twinlog::run(file, &[], &folder.join(format!("start-{number}.log")))?;
-    wait_until("the record on the target", PATIENCE, || {
+    Deadline::after(PATIENCE).wait("the record on the target", || {
         twinlog.ensure_running()?;
-        let is_there = judge.topics(target)?.contains_key(LIVE);
-        Ok(is_there && usize::try_from(judge.offsets(target, LIVE)?[0].end)? == number)
+        let is_there = judge.topics(target)?.contains_key(LIVE)
+            && usize::try_from(judge.offsets(target, LIVE)?[0].end)? == number;
+        Ok(is_there.then_some(()))
     })?;
     Ok(twinlog)
 }

@@ -1,18 +1,18 @@
 //! Measures twinlog beside the real MirrorMaker 2 and a raw relay on the same brokers, and prints the table of README.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Result, ensure};
 use clap::Parser;
 use twinlog_tests::{
     bench::{
+        command::{folder_for_logs, warn_of_a_debug_build},
         peer::{Entry, Peer, raw_relay},
         race::{Course, Measurement},
         report::{Section, machine, table},
         workload::{Workload, warm_up},
     },
     judge::{Judge, TopicPair},
-    places,
     real::{
         Version, jars,
         kafka::{Cluster, ClusterSpec},
@@ -71,15 +71,12 @@ fn main() -> Result<()> {
     for workload in &workloads {
         workload.records(arguments.gigabytes)?;
     }
-    if cfg!(debug_assertions) {
-        eprintln!("A debug build: its figures say nothing about twinlog. Measure with cargo run --release.");
-    }
+    warn_of_a_debug_build();
     println!("Kafka {} and twinlog on {}", Version::V4_3_1, machine());
     jars::fetch(Version::V4_3_1)?;
     twinlog::program()?;
     raw_relay()?;
-    let folder = arguments.logs.clone().unwrap_or_else(|| places::scratch().join("versus-mm2"));
-    fs::create_dir_all(&folder)?;
+    let folder = folder_for_logs(arguments.logs.as_deref(), "versus-mm2")?;
 
     let mut judge = Judge::start()?;
     let source = Cluster::start("source", &arguments.cluster(Side::Source))?;

@@ -1,7 +1,6 @@
 //! Measures twinlog between a source and a sink that cost almost nothing, beside a relay that only copies bytes.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -11,13 +10,13 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
 use twinlog_tests::{
     bench::{
+        command::{folder_for_logs, warn_of_a_debug_build},
         pair::{Pair, Stock, TOPIC, bytes::BytePair},
         report::machine,
         usage::Usage,
         wire_report::{Crossing, table},
     },
     deadline::{Deadline, now},
-    places,
     process::{Process, sleep_ms},
     real::kafka::tail,
     twinlog::{self, FlowFile, Twinlog, built},
@@ -53,14 +52,11 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    if cfg!(debug_assertions) {
-        eprintln!("A debug build: its figures say nothing about twinlog. Measure with cargo run --release.");
-    }
+    warn_of_a_debug_build();
     println!("twinlog on {}", machine());
     twinlog::program()?;
     let relay = built("twinlog-tests", "tcp_relay")?;
-    let folder = arguments.logs.clone().unwrap_or_else(|| places::scratch().join("versus-wire"));
-    fs::create_dir_all(&folder)?;
+    let folder = folder_for_logs(arguments.logs.as_deref(), "versus-wire")?;
     if let Some(partitions) = arguments.idle_partitions {
         return idle(partitions, arguments.idle_seconds, &folder);
     }
