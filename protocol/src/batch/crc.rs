@@ -6,7 +6,7 @@
 //!
 //! # References
 //! zlib's `crc32_combine`, whose squaring of matrices (11 to 15 µs) costs as much as a pass over 300 KB; multiplying by
-//! stored powers of x takes 0.2 µs.
+//! stored powers of x takes a hundredth of that.
 
 use super::layout::{CRC_COVERS_FROM, HEADER_BYTES};
 
@@ -14,8 +14,13 @@ use super::layout::{CRC_COVERS_FROM, HEADER_BYTES};
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 /// 1, as a polynomial.
 const ONE: u32 = 1 << 31;
-/// `POWERS[k]` = x^(8 * 2^k) mod P: 2^k zero bytes.
-const POWERS: [u32; usize::BITS as usize] = powers();
+/// What a length is cut into: bytes.
+const DIGIT_BITS: u32 = 8;
+const DIGITS: usize = 1 << DIGIT_BITS;
+/// `ZEROS[k][d]` = x^(8 * d * 256^k) mod P: so many zero bytes as the digit `d` stands for in the place `k` of a length.
+static ZEROS: [[u32; DIGITS]; (usize::BITS / DIGIT_BITS) as usize] = zeros();
+/// `REDUCED[b]` = what the four bits `b` behind x^31 are mod P.
+const REDUCED: [u32; 16] = reduced();
 
 /// The CRC of a batch, by a pass over all of it.
 pub(crate) fn computed(head: &[u8; HEADER_BYTES], body: &[u8]) -> u32 {
@@ -40,38 +45,80 @@ pub(crate) fn patched(
 
 /// The register after `bytes` zero bytes.
 fn after_zeros(mut register: u32, mut bytes: usize) -> u32 {
-    for power in POWERS {
+    for digits in &ZEROS {
         if bytes == 0 {
             break;
         }
-        if bytes & 1 == 1 {
-            register = multiply(register, power);
+        let digit = bytes % DIGITS;
+        if digit != 0 {
+            register = multiply(register, digits[digit]);
         }
-        bytes >>= 1;
+        bytes >>= DIGIT_BITS;
     }
     register
 }
 
-const fn powers() -> [u32; usize::BITS as usize] {
-    let mut powers = [ONE >> 8; usize::BITS as usize];
-    let mut k = 1;
-    while k < powers.len() {
-        powers[k] = multiply(powers[k - 1], powers[k - 1]);
-        k += 1;
+const fn zeros() -> [[u32; DIGITS]; (usize::BITS / DIGIT_BITS) as usize] {
+    let mut zeros = [[ONE; DIGITS]; (usize::BITS / DIGIT_BITS) as usize];
+    let mut base = ONE >> 8;
+    let mut place = 0;
+    while place < zeros.len() {
+        let mut digit = 1;
+        while digit < DIGITS {
+            zeros[place][digit] = multiply(zeros[place][digit - 1], base);
+            digit += 1;
+        }
+        base = multiply(zeros[place][DIGITS - 1], base);
+        place += 1;
     }
-    powers
+    zeros
 }
 
-/// `a * b mod P`.
-const fn multiply(a: u32, mut b: u32) -> u32 {
-    let mut product = 0;
-    let mut bit = ONE;
-    while bit != 0 {
-        if a & bit != 0 {
-            product ^= b;
+const fn reduced() -> [u32; 16] {
+    let mut reduced = [0; 16];
+    let mut bits = 0;
+    while bits < reduced.len() {
+        #[allow(clippy::cast_possible_truncation, reason = "below 16")]
+        let mut value = bits as u32;
+        let mut step = 0;
+        while step < 4 {
+            value = times_x(value);
+            step += 1;
         }
-        b = if b & 1 == 0 { b >> 1 } else { (b >> 1) ^ POLYNOMIAL };
+        reduced[bits] = value;
+        bits += 1;
+    }
+    reduced
+}
+
+/// `a * x mod P`.
+const fn times_x(a: u32) -> u32 {
+    (a >> 1) ^ (POLYNOMIAL & (a & 1).wrapping_neg())
+}
+
+/// `a * b mod P`, four bits of `a` at a time, highest power first.
+const fn multiply(mut a: u32, b: u32) -> u32 {
+    // By four bits of `a`, of which the top one stands for x^0.
+    let mut multiples = [0; 16];
+    let mut power = b;
+    let mut bit = 8;
+    while bit != 0 {
+        multiples[bit] = power;
+        power = times_x(power);
         bit >>= 1;
+    }
+    let mut bits = 3;
+    while bits < multiples.len() {
+        let lowest = bits & bits.wrapping_neg();
+        multiples[bits] = multiples[lowest] ^ multiples[bits - lowest];
+        bits += 1;
+    }
+    let mut product: u32 = 0;
+    let mut step = 0;
+    while step < 8 {
+        product = (product >> 4) ^ REDUCED[(product & 15) as usize] ^ multiples[(a & 15) as usize];
+        a >>= 4;
+        step += 1;
     }
     product
 }
