@@ -7,7 +7,7 @@
 use bytes::Bytes;
 
 use super::crc;
-use super::layout::HEADER_BYTES;
+use super::layout::{CRC_COVERS_FROM, HEADER_BYTES};
 use super::view::BatchView;
 
 /// What the target's leader knows a batch by.
@@ -52,8 +52,10 @@ pub fn rewrite(view: &BatchView, stamp: ProducerStamp) -> Forwarded {
     header.producer_id = stamp.producer_id;
     header.producer_epoch = stamp.producer_epoch;
     header.base_sequence = stamp.base_sequence;
-    header.crc = crc::patched(old.crc, &old.encode(), &header.encode(), body.len());
-    Forwarded { head: header.encode(), body }
+    let mut head = header.encode();
+    let crc = crc::patched(old.crc, view.head(), &head, body.len());
+    head[CRC_COVERS_FROM - 4..CRC_COVERS_FROM].copy_from_slice(&crc.to_be_bytes());
+    Forwarded { head, body }
 }
 
 #[cfg(test)]
@@ -61,7 +63,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::batch::layout::CRC_COVERS_FROM;
     use crate::batch::{Attributes, BatchHeader};
 
     const STAMP: ProducerStamp = ProducerStamp { producer_id: 77, producer_epoch: 8191, base_sequence: 12 };

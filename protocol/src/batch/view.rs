@@ -33,6 +33,11 @@ impl BatchView {
         &self.header
     }
 
+    /// The header as it lies there.
+    pub(crate) fn head(&self) -> &[u8; HEADER_BYTES] {
+        self.bytes.first_chunk().expect("no shorter batch was parsed")
+    }
+
     /// The whole batch, header included.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {

@@ -1,6 +1,5 @@
 //! `[4]` A Produce request as a frame of slices: our few bytes in one buffer, each payload where it was received.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes};
@@ -31,6 +30,9 @@ pub struct ProducePartition {
     pub batch: Forwarded,
 }
 
+/// A batch and its number in the call.
+type Entry<'p> = (usize, &'p ProducePartition);
+
 /// A whole Produce request outside transactions, length prefix and header included. Payloads are not copied.
 ///
 /// `acks` is -1 for all in-sync replicas, 1 for the leader, 0 for no answer; `timeout_ms` is how long the leader waits
@@ -49,7 +51,8 @@ pub fn produce_frame(
 ) -> Result<Gather, EncodeError> {
     check_written("Produce", version, &VERSIONS)?;
     let by_id = names_topics_by_id(version);
-    let topics = by_topic(partitions, by_id)?;
+    let mut entries: Vec<Entry> = partitions.iter().enumerate().collect();
+    let topics = by_topic(&mut entries, by_id)?;
     let flexible = is_flexible(version);
     let mut frame = Frame {
         writer: begin_frame(API_KEY, version, flexible, correlation_id, client_id, ours_bytes_max(&topics))?,
@@ -60,42 +63,42 @@ pub fn produce_frame(
     frame.writer.out.put_i32(timeout_ms);
     frame.writer.count("topics", topics.len())?;
     for topic in topics {
-        frame.put_topic(&topic, by_id)?;
+        frame.put_topic(topic, by_id)?;
     }
     frame.writer.no_tags();
     frame.finish()
 }
 
-/// The partitions of each topic together, topics in the order in which they first appear.
-fn by_topic(
-    partitions: &[ProducePartition],
+/// The partitions of each topic together, topics and partitions in the order in which they came: brokers answer in it.
+fn by_topic<'e, 'p>(
+    entries: &'e mut [Entry<'p>],
     by_id: bool,
-) -> Result<Vec<Vec<&ProducePartition>>, EncodeError> {
-    if let [only] = partitions {
-        return Ok(vec![vec![only]]);
+) -> Result<Vec<&'e mut [Entry<'p>]>, EncodeError> {
+    let place = |entry: &Entry<'p>| (topic_of(entry.1, by_id), entry.1.partition);
+    entries.sort_unstable_by_key(place);
+    if let Some(two) = entries.windows(2).find(|two| place(&two[0]) == place(&two[1])) {
+        let ProducePartition { topic, partition, .. } = two[0].1;
+        let reason = format!("two batches go to {topic}-{partition}, a broker takes one");
+        return Err(EncodeError::Invalid { what: "Produce request", reason });
     }
-    let mut seen = HashSet::with_capacity(partitions.len());
-    let mut places = HashMap::new();
-    let mut topics: Vec<Vec<&ProducePartition>> = Vec::new();
-    for entry in partitions {
-        let topic = if by_id { (entry.topic_id, "") } else { (0, &*entry.topic) };
-        if !seen.insert((topic, entry.partition)) {
-            let reason = format!("two batches go to {}-{}, a broker takes one", entry.topic, entry.partition);
-            return Err(EncodeError::Invalid { what: "Produce request", reason });
-        }
-        let place = *places.entry(topic).or_insert(topics.len());
-        match topics.get_mut(place) {
-            Some(together) => together.push(entry),
-            None => topics.push(vec![entry]),
-        }
+    let is_same_topic = |a: &Entry, b: &Entry| topic_of(a.1, by_id) == topic_of(b.1, by_id);
+    let mut topics: Vec<&mut [Entry]> = entries.chunk_by_mut(is_same_topic).collect();
+    for topic in &mut topics {
+        topic.sort_unstable_by_key(|(number, _)| *number);
     }
+    topics.sort_unstable_by_key(|topic| topic.first().map(|(number, _)| *number));
     Ok(topics)
 }
 
+/// What tells topics apart in a version.
+fn topic_of(entry: &ProducePartition, by_id: bool) -> (u128, &str) {
+    if by_id { (entry.topic_id, "") } else { (0, &entry.topic) }
+}
+
 /// Most bytes that the body takes besides its payloads, so that one buffer of the right size holds them.
-fn ours_bytes_max(topics: &[Vec<&ProducePartition>]) -> usize {
-    let topic_bytes_max = |together: &Vec<&ProducePartition>| {
-        let name_bytes = together.first().map_or(0, |first| first.topic.len());
+fn ours_bytes_max(topics: &[&mut [Entry]]) -> usize {
+    let topic_bytes_max = |together: &&mut [Entry]| {
+        let name_bytes = together.first().map_or(0, |(_, first)| first.topic.len());
         TOPIC_BYTES_MAX + name_bytes + together.len() * PARTITION_BYTES_MAX
     };
     REQUEST_BYTES_MAX + topics.iter().map(topic_bytes_max).sum::<usize>()
@@ -108,15 +111,15 @@ struct Frame {
 }
 
 impl Frame {
-    fn put_topic(&mut self, partitions: &[&ProducePartition], by_id: bool) -> Result<(), EncodeError> {
-        let Some(first) = partitions.first() else { return Ok(()) };
+    fn put_topic(&mut self, partitions: &[Entry], by_id: bool) -> Result<(), EncodeError> {
+        let Some((_, first)) = partitions.first() else { return Ok(()) };
         if by_id {
             self.writer.out.put_u128(first.topic_id);
         } else {
             self.writer.string("topic", Some(&first.topic))?;
         }
         self.writer.count("partitions", partitions.len())?;
-        for entry in partitions {
+        for (_, entry) in partitions {
             self.writer.out.put_i32(entry.partition);
             self.writer.bytes_length("records", entry.batch.total_bytes())?;
             self.writer.out.put_slice(&entry.batch.head);
