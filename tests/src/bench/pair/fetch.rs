@@ -1,15 +1,15 @@
-//! Fetch, version 16, outside sessions: answers whose batches all lie in the same place in memory.
+//! Fetch, version 16: answers whose batches all lie in the same place in memory.
 
 use std::{thread, time::Duration};
 
 use bytes::{BufMut, Bytes, BytesMut};
-use kafka_protocol::messages::{
-    FetchRequest,
-    fetch_request::{FetchPartition, FetchTopic},
-};
+use kafka_protocol::messages::{FetchRequest, fetch_request::FetchPartition};
 use twinlog_protocol::produce::Gather;
 
-use super::log::{Broker, Partition, Supply};
+use super::{
+    log::{Broker, Partition, Supply},
+    sessions::{Asked, all},
+};
 
 const OFFSET_OUT_OF_RANGE: i16 = 1;
 const UNKNOWN_TOPIC_ID: i16 = 100;
@@ -20,40 +20,53 @@ struct Frame {
     ours: BytesMut,
     batches: Vec<(usize, Bytes)>,
     batch_bytes: usize,
+    partitions: usize,
 }
 
 /// The whole answer; waits as long as the request allows where there is nothing.
 pub(super) fn fetch(broker: &Broker, correlation_id: i32, request: &FetchRequest) -> Gather {
-    let mut frame = answer(broker, correlation_id, request);
-    if frame.batch_bytes == 0 {
+    let session = broker.sessions().handle(request);
+    let mut frame = answer(broker, correlation_id, request, session);
+    // What a session was told once is not told again, so that is said at once.
+    let says_nothing = frame.batch_bytes == 0 && (session == Ok(0) || frame.partitions == 0);
+    if says_nothing && session.is_ok() {
         thread::sleep(Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or_default()));
-        frame = answer(broker, correlation_id, request);
+        frame = answer(broker, correlation_id, request, session);
     }
     frame.finish()
 }
 
-fn answer(broker: &Broker, correlation_id: i32, request: &FetchRequest) -> Frame {
+fn answer(broker: &Broker, correlation_id: i32, request: &FetchRequest, session: Result<i32, i16>) -> Frame {
+    let log_end = |id, partition| {
+        broker.by_id(id).and_then(|topic| Some(topic.partition(partition)?.log_end)).unwrap_or(-1)
+    };
+    let asked = match session {
+        Ok(0) => all(request),
+        Ok(id) => broker.sessions().news(id, log_end),
+        Err(_) => Asked::new(),
+    };
     let mut frame = Frame::default();
     frame.ours.put_i32(0); // the length, when it is known
     frame.ours.put_i32(correlation_id);
     frame.ours.put_u8(0);
     frame.ours.put_i32(0); // throttle time
-    frame.ours.put_i16(0);
-    frame.ours.put_i32(0); // no session
-    frame.put_uvarint(request.topics.len() + 1);
-    for topic in &request.topics {
-        frame.put_topic(broker, topic, usize::try_from(request.max_bytes).unwrap_or_default());
+    frame.ours.put_i16(session.err().unwrap_or_default());
+    frame.ours.put_i32(session.unwrap_or_default());
+    frame.put_uvarint(asked.len() + 1);
+    for (topic_id, partitions) in &asked {
+        let bytes_max = usize::try_from(request.max_bytes).unwrap_or_default();
+        frame.put_topic(broker, *topic_id, partitions, bytes_max);
     }
     frame.ours.put_u8(0);
     frame
 }
 
 impl Frame {
-    fn put_topic(&mut self, broker: &Broker, asked: &FetchTopic, bytes_max: usize) {
-        let topic = broker.by_id(asked.topic_id.as_u128());
-        self.ours.put_u128(asked.topic_id.as_u128());
-        self.put_uvarint(asked.partitions.len() + 1);
-        for partition in &asked.partitions {
+    fn put_topic(&mut self, broker: &Broker, id: u128, partitions: &[FetchPartition], bytes_max: usize) {
+        let topic = broker.by_id(id);
+        self.ours.put_u128(id);
+        self.put_uvarint(partitions.len() + 1);
+        for partition in partitions {
             let of = topic.as_ref().and_then(|topic| topic.partition(partition.partition));
             let room = bytes_max.saturating_sub(self.batch_bytes);
             self.put_partition(broker.supply.as_ref(), partition, of.as_deref(), room);
@@ -74,6 +87,7 @@ impl Frame {
             Some(_) if !(0..=log_end).contains(&asked.fetch_offset) => OFFSET_OUT_OF_RANGE,
             Some(_) => 0,
         };
+        self.partitions += 1;
         self.ours.put_i32(asked.partition);
         self.ours.put_i16(error_code);
         self.ours.put_i64(log_end); // high watermark

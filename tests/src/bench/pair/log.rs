@@ -12,7 +12,7 @@ use anyhow::Result;
 use bytes::Bytes;
 use twinlog_protocol::{batch::BatchHeader, record::BatchBuilder};
 
-use super::Stock;
+use super::{Stock, sessions::Sessions};
 
 /// What the source gives out: the same batch at any offset. Base offsets are outside the CRC.
 #[derive(Clone, Debug)]
@@ -120,6 +120,7 @@ pub(super) struct Broker {
     pub(super) port: u16,
     pub(super) supply: Option<Supply>,
     topics: Mutex<Vec<Arc<Topic>>>,
+    sessions: Mutex<Sessions>,
     taken_bytes: AtomicU64,
     next_producer_id: AtomicI64,
 }
@@ -131,6 +132,7 @@ impl Broker {
             port,
             supply,
             topics: Mutex::default(),
+            sessions: Mutex::default(),
             taken_bytes: AtomicU64::new(0),
             next_producer_id: AtomicI64::new(1000),
         }
@@ -144,6 +146,11 @@ impl Broker {
         let topic = Arc::new(topic);
         lock(&self.topics).push(Arc::clone(&topic));
         topic
+    }
+
+    /// Of Fetch.
+    pub(super) fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        lock(&self.sessions)
     }
 
     pub(super) fn topics(&self) -> Vec<Arc<Topic>> {

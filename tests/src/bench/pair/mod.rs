@@ -11,6 +11,7 @@
 //! | `listener` | connections; which request goes where |
 //! | `questions` | everything but Fetch and Produce |
 //! | `fetch`, `produce` | the data path |
+//! | `sessions` | what a Fetch need not name again |
 //! | `inlet` | a request off a socket, without its payloads |
 //! | `bytes` | a source and a sink of bytes without meaning, for the TCP relay |
 
@@ -21,6 +22,7 @@ mod listener;
 mod log;
 mod produce;
 mod questions;
+mod sessions;
 
 use std::sync::Arc;
 
