@@ -44,7 +44,7 @@ pub(super) struct FetchAnswer {
 /// What a Fetch brought.
 pub(super) enum Outcome {
     /// Each partition's part, or the reason why there is none; of a session only the parts with news.
-    Parts { parts: Vec<(usize, Fetched)>, bytes: u64, took: Duration },
+    Parts { parts: Vec<(usize, Fetched)>, bytes: u64, round_trip: Duration },
     /// Nothing but a time to wait: what was wanted is still wanted.
     Throttled { wanted: Vec<(usize, Asked)>, told: Duration },
 }
@@ -57,9 +57,9 @@ pub(super) async fn fetch_bulk(
 ) -> FetchAnswer {
     wait_until_due(&order).await;
     let outcome = match try_bulk(&cluster, &order, &wanted).await {
-        Ok((Answered::Whole(response), took)) => {
+        Ok((Answered::Whole(response), round_trip)) => {
             let bytes = records_bytes(&response.partitions);
-            Outcome::Parts { parts: deal(response.partitions, &wanted), bytes, took }
+            Outcome::Parts { parts: deal(response.partitions, &wanted), bytes, round_trip }
         }
         Ok((Answered::Throttled(told), _)) => Outcome::Throttled { wanted, told },
         Err(why) => failed(wanted.iter().map(|(slot, asked)| (*slot, asked.offset)), &why),
@@ -80,7 +80,8 @@ async fn try_bulk(
     if let Answered::Whole(response) = &answered {
         ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;
     }
-    Ok((answered, clock::boot_time().saturating_sub(begun)))
+    // A slow disk, a slow broker or a reader without room does not make the link a long one.
+    Ok((answered, clock::boot_time().saturating_sub(begun).min(connection.round_trip())))
 }
 
 /// Sends one Fetch of a session when it is due, and once more where the broker has lost the session.
@@ -114,7 +115,6 @@ async fn try_tail(
             return Err(error.into());
         }
     };
-    let begun = clock::boot_time();
     let speaks_ids = stretch::version(&connection).is_ok_and(names_topics_by_id);
     let mut request = session.next_request(speaks_ids, fresh, gone);
     loop {
@@ -129,8 +129,8 @@ async fn try_tail(
         match session.handle_answer(response) {
             SessionAnswer::Listed(listed) => {
                 let part = |(slot, offset, part)| (slot, Fetched { offset, result: records_of(part) });
-                let took = clock::boot_time().saturating_sub(begun);
-                return Ok(Outcome::Parts { parts: listed.into_iter().map(part).collect(), bytes, took });
+                let (parts, round_trip) = (listed.into_iter().map(part).collect(), connection.round_trip());
+                return Ok(Outcome::Parts { parts, bytes, round_trip });
             }
             SessionAnswer::Again => request = session.whole_request(),
             SessionAnswer::Failed(code) => return Err(RequestFailure::Broker(code)),
@@ -239,5 +239,5 @@ fn records_of(part: FetchedPartition) -> Result<FetchedRecords, RequestFailure> 
 
 fn failed(asked: impl Iterator<Item = (usize, i64)>, why: &RequestFailure) -> Outcome {
     let part = |(slot, offset)| (slot, Fetched { offset, result: Err(why.clone()) });
-    Outcome::Parts { parts: asked.map(part).collect(), bytes: 0, took: Duration::ZERO }
+    Outcome::Parts { parts: asked.map(part).collect(), bytes: 0, round_trip: Duration::ZERO }
 }

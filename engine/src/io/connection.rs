@@ -28,7 +28,7 @@ pub use super::link::{Expects, Frame, Pending};
 pub use super::throttle::Silence;
 use super::{
     error::{CallError, ConnectionError, Fault, Peer},
-    handshake::{self, BrokerVersions},
+    handshake::{self, Introduction},
     link::Link,
     memory::MemoryBudget,
     reader::{self, Limits},
@@ -79,7 +79,7 @@ struct Handle {
     link: Arc<Link>,
     room: Arc<Semaphore>,
     options: ConnectionOptions,
-    versions: OnceLock<BrokerVersions>,
+    introduction: OnceLock<Introduction>,
 }
 
 impl Drop for Handle {
@@ -101,8 +101,8 @@ impl Connection {
         options: ConnectionOptions,
     ) -> Result<Self, ConnectionError> {
         let connection = Self::start(reading, writing, peer, options);
-        let versions = handshake::api_versions(&connection).await?;
-        connection.handle.versions.get_or_init(|| versions);
+        let introduction = handshake::introduce(&connection).await?;
+        connection.handle.introduction.get_or_init(|| introduction);
         Ok(connection)
     }
 
@@ -117,7 +117,7 @@ impl Connection {
         let room = Arc::new(Semaphore::new(options.requests_max));
         let limits = Limits { answer_bytes_max: options.answer_bytes_max, memory: options.memory.clone() };
         tokio::spawn(run(Arc::clone(&link), reading, writing, limits));
-        Connection { handle: Arc::new(Handle { link, room, options, versions: OnceLock::new() }) }
+        Connection { handle: Arc::new(Handle { link, room, options, introduction: OnceLock::new() }) }
     }
 
     /// The broker at the other end.
@@ -144,7 +144,14 @@ impl Connection {
     /// # Errors
     /// [`Unsupported`] when there is none in common.
     pub fn version(&self, api: Api) -> Result<i16, Unsupported> {
-        self.handle.versions.get().map_or_else(|| Err(Unsupported::unlisted(api)), |known| known.version(api))
+        let versions = self.handle.introduction.get().map(|known| &known.versions);
+        versions.map_or_else(|| Err(Unsupported::unlisted(api)), |known| known.version(api))
+    }
+
+    /// The round trip to the broker, as it was when the connection was opened.
+    #[must_use]
+    pub fn round_trip(&self) -> Duration {
+        self.handle.introduction.get().map_or(Duration::ZERO, |known| known.round_trip)
     }
 
     /// Puts a request at the end of the queue, at once; requests go out in the order of these calls. `build` makes

@@ -1,10 +1,12 @@
-//! The first exchange on every connection: which versions the broker speaks.
+//! The first exchange on every connection: which versions the broker speaks, and how far away it is.
 //!
 //! # References
 //! KIP-35; KIP-511: a broker that does not know the asked version of ApiVersions says so in version 0.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
+use tokio::time::Instant;
 use twinlog_protocol::{
     message::types::{ApiVersionsRequest, ApiVersionsResponse, StrBytes},
     versions::{Api, Unsupported, Versions, negotiate},
@@ -16,6 +18,14 @@ use super::{
 };
 
 const UNSUPPORTED_VERSION: i16 = 35;
+
+/// What a connection learnt before it was used.
+#[derive(Debug)]
+pub(super) struct Introduction {
+    pub(super) versions: BrokerVersions,
+    /// What the exchange took. A broker answers it at once, so it is the round trip, whatever keeps other requests waiting.
+    pub(super) round_trip: Duration,
+}
 
 /// The versions that a broker speaks, of the APIs that we use.
 #[derive(Debug, Clone)]
@@ -37,14 +47,16 @@ impl BrokerVersions {
 }
 
 /// Asks in our newest version, and in the oldest if the broker does not know that one.
-pub(super) async fn api_versions(connection: &Connection) -> Result<BrokerVersions, ConnectionError> {
+pub(super) async fn introduce(connection: &Connection) -> Result<Introduction, ConnectionError> {
     let Versions { min, max } = Api::ApiVersions.versions();
+    let begun = Instant::now();
     let mut answer = ask(connection, max).await?;
+    let round_trip = begun.elapsed();
     if answer.error_code == UNSUPPORTED_VERSION {
         answer = ask(connection, min).await?;
     }
     match answer.error_code {
-        0 => Ok(BrokerVersions::new(&answer)),
+        0 => Ok(Introduction { versions: BrokerVersions::new(&answer), round_trip }),
         code => Err(connection.end(Fault::Handshake { code })),
     }
 }

@@ -14,7 +14,7 @@ const SHORT_BYTES: i32 = 2 << 20;
 const SHORT_LANES: u16 = 3;
 /// A round trip that counts as long.
 const LONG: Duration = Duration::from_millis(10);
-/// Answers over which the shortest time is the round trip: the others waited for a disk, or for us.
+/// Answers over which the shortest round trip counts: the others went over connections to a broker that was busy.
 const ANSWERS: usize = 8;
 
 /// The sizes for all nodes.
@@ -26,12 +26,12 @@ pub struct FetchSizes {
 #[derive(Debug)]
 struct Size {
     bytes_max: i32,
-    took: VecDeque<Duration>,
+    round_trips: VecDeque<Duration>,
 }
 
 impl Default for Size {
     fn default() -> Self {
-        Self { bytes_max: SHORT_BYTES, took: VecDeque::new() }
+        Self { bytes_max: SHORT_BYTES, round_trips: VecDeque::new() }
     }
 }
 
@@ -56,12 +56,12 @@ impl FetchSizes {
         if is_long { BULK_LANES_MAX } else { SHORT_LANES }
     }
 
-    /// The node took so long for so many bytes. Only for requests that it did not let wait for records.
-    pub fn handle_answered(&mut self, node: i32, took: Duration, bytes: u64) {
+    /// The node gave so many bytes, over a connection with this round trip.
+    pub fn handle_answered(&mut self, node: i32, round_trip: Duration, bytes: u64) {
         let size = self.nodes.entry(node).or_default();
-        size.took.push_back(took);
-        if size.took.len() > ANSWERS {
-            size.took.pop_front();
+        size.round_trips.push_back(round_trip);
+        if size.round_trips.len() > ANSWERS {
+            size.round_trips.pop_front();
         }
         if !size.is_long() {
             size.bytes_max = SHORT_BYTES;
@@ -74,7 +74,7 @@ impl FetchSizes {
 
 impl Size {
     fn is_long(&self) -> bool {
-        self.took.iter().min().is_some_and(|shortest| *shortest >= LONG)
+        self.round_trips.iter().min().is_some_and(|shortest| *shortest >= LONG)
     }
 }
 

@@ -104,11 +104,11 @@ impl Shard {
                     self.ask_bulk(now, node, lane, Now::ZERO, wanted);
                 }
             }
-            Outcome::Parts { parts, bytes, took } => {
+            Outcome::Parts { parts, bytes, round_trip } => {
                 self.paces.handle_answered(now, node, piece, bytes);
                 self.parts.throttle.handle_bytes(now, bytes);
                 if !is_tail && bytes > 0 {
-                    self.sizes.handle_answered(node, took, bytes);
+                    self.sizes.handle_answered(node, round_trip, bytes);
                 }
                 for (slot, fetched) in parts {
                     self.handle_fetched(now, node, lane, slot, fetched);

@@ -331,6 +331,19 @@ async fn versions_are_negotiated_from_the_handshake() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_round_trip_is_that_of_the_handshake() {
+    let (ours, mut theirs) = duplex(1024);
+    let (reading, writing) = split(ours);
+    let open = Connection::open(reading, writing, peer(), ConnectionOptions::default());
+    let far_away = async {
+        sleep(Duration::from_millis(50)).await;
+        shake_hands(&mut theirs).await;
+    };
+    let (connection, ()) = tokio::join!(open, far_away);
+    assert_eq!(connection.expect("a clean handshake").round_trip(), Duration::from_millis(50));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_body_of_an_answer_is_a_slice_of_it() {
     let (connection, mut broker) = connected();
     let flexible = connection.submit(EXPECTS, frame).unwrap();
