@@ -24,6 +24,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// A running link; it ends with this value.
 #[derive(Debug)]
 pub struct LongLink {
+    bootstrap: String,
     runtime: Option<Runtime>,
 }
 
@@ -34,13 +35,21 @@ impl LongLink {
     /// When an address is taken.
     pub fn start(routes: Vec<Route>, delay: Duration) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let listens: Vec<&str> = routes.iter().map(|route| route.listen.as_str()).collect();
+        let bootstrap = listens.join(",");
         for route in routes {
             let listener =
                 StdListener::bind(&route.listen).with_context(|| format!("listen on {}", route.listen))?;
             listener.set_nonblocking(true)?;
             runtime.spawn(async move { accept(listener, route.broker, delay).await });
         }
-        Ok(Self { runtime: Some(runtime) })
+        Ok(Self { bootstrap, runtime: Some(runtime) })
+    }
+
+    /// Its addresses as a `bootstrap.servers` list.
+    #[must_use]
+    pub fn bootstrap(&self) -> String {
+        self.bootstrap.clone()
     }
 }
 
@@ -144,8 +153,8 @@ mod tests {
         });
         let listen = Port::reserve().unwrap().address();
         let delay = Duration::from_millis(30);
-        let _link = LongLink::start(vec![Route { listen: listen.clone(), broker: address }], delay).unwrap();
-        let mut client = TcpStream::connect(&listen).unwrap();
+        let link = LongLink::start(vec![Route { listen, broker: address }], delay).unwrap();
+        let mut client = TcpStream::connect(link.bootstrap()).unwrap();
         let sent: Vec<u8> = (0..3_000_000_u32).map(|number| number.to_be_bytes()[3]).collect();
         let begun = now();
         client.write_all(&sent).unwrap();

@@ -33,10 +33,8 @@ pub struct ClusterSpec {
     pub heap_mb: u32,
     /// Lines for `server.properties`; they win over the harness's own.
     pub overrides: Vec<(String, String)>,
-    /// Whether clients of [`Cluster::proxied_bootstrap`] reach the brokers through a [`Proxy`].
-    pub proxied: bool,
-    /// Whether that proxy is a [`LongLink`] instead, and its round trip; zero: it is not.
-    pub round_trip: Duration,
+    /// What stands between the brokers and clients of [`Cluster::proxied_bootstrap`].
+    pub between: Between,
     /// Whether the brokers run with the JVM options and threads of Kafka's own scripts, or save start-up time.
     pub measured: bool,
     /// Whether the brokers keep a topic config to themselves, as managed clusters do (`tests/java/ManagedPolicy.java`).
@@ -53,8 +51,7 @@ impl ClusterSpec {
             brokers: 1,
             heap_mb: 256,
             overrides,
-            proxied: false,
-            round_trip: Duration::ZERO,
+            between: Between::Nothing,
             measured: false,
             managed: false,
         }
@@ -86,7 +83,7 @@ impl ClusterSpec {
     /// Lets clients of [`Cluster::proxied_bootstrap`] reach the brokers over long links.
     #[must_use]
     pub fn behind_long_link(self, round_trip: Duration) -> Self {
-        Self { round_trip, ..self.behind_proxy() }
+        Self { between: Between::LongLink { round_trip }, ..self }
     }
 
     /// Lets the brokers refuse a topic config without naming it.
@@ -101,7 +98,7 @@ impl ClusterSpec {
     /// Puts a proxy before each broker.
     #[must_use]
     pub fn behind_proxy(mut self) -> Self {
-        self.proxied = true;
+        self.between = Between::Proxy;
         self
     }
 }
@@ -117,26 +114,34 @@ pub struct Cluster {
     before: Before,
 }
 
+/// What can stand before brokers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Between {
+    /// Nothing: clients reach the brokers themselves.
+    Nothing,
+    /// A [`Proxy`].
+    Proxy,
+    /// A [`LongLink`].
+    LongLink {
+        /// Of a byte and its answer.
+        round_trip: Duration,
+    },
+}
+
 /// What stands before the brokers.
 #[derive(Debug)]
 enum Before {
     Nothing,
     Proxy(Proxy),
-    LongLink { bootstrap: String, _link: LongLink },
+    LongLink(LongLink),
 }
 
 impl Before {
     fn start(spec: &ClusterSpec, routes: Vec<Route>) -> Result<Self> {
-        if !spec.proxied {
-            return Ok(Self::Nothing);
-        }
-        if spec.round_trip.is_zero() {
-            return Ok(Self::Proxy(Proxy::start(routes)?));
-        }
-        let listens: Vec<String> = routes.iter().map(|route| route.listen.clone()).collect();
-        Ok(Self::LongLink {
-            bootstrap: listens.join(","),
-            _link: LongLink::start(routes, spec.round_trip / 2)?,
+        Ok(match spec.between {
+            Between::Nothing => Self::Nothing,
+            Between::Proxy => Self::Proxy(Proxy::start(routes)?),
+            Between::LongLink { round_trip } => Self::LongLink(LongLink::start(routes, round_trip / 2)?),
         })
     }
 }
@@ -178,7 +183,8 @@ impl Cluster {
         let mut routes = Vec::new();
         for id in 1..=spec.brokers {
             let direct = Port::reserve()?;
-            let proxied = if spec.proxied { Some((reserve()?, reserve()?)) } else { None };
+            let proxied =
+                if spec.between == Between::Nothing { None } else { Some((reserve()?, reserve()?)) };
             routes.extend(proxied.iter().map(|(to, at)| Route { listen: at.clone(), broker: to.clone() }));
             addresses.push(NodeAddresses { direct: direct.address(), controller: reserve()?, proxied });
             nodes.push(Node { id, folder: folder.join(format!("broker-{id}")), direct, process: None });
@@ -239,7 +245,7 @@ impl Cluster {
         match &self.before {
             Before::Nothing => self.bootstrap(),
             Before::Proxy(proxy) => proxy.bootstrap(),
-            Before::LongLink { bootstrap, .. } => bootstrap.clone(),
+            Before::LongLink(link) => link.bootstrap(),
         }
     }
 
@@ -250,7 +256,7 @@ impl Cluster {
     pub fn proxy(&self) -> Result<&Proxy> {
         match &self.before {
             Before::Proxy(proxy) => Ok(proxy),
-            Before::Nothing | Before::LongLink { .. } => bail!("this cluster was started without a proxy"),
+            Before::Nothing | Before::LongLink(_) => bail!("this cluster was started without a proxy"),
         }
     }
 
