@@ -226,6 +226,10 @@ impl PartitionMachine {
         for (leader, missing_since) in [source, target].iter().zip(&mut self.missing_since) {
             *missing_since = if leader.is_some() { None } else { Some(missing_since.unwrap_or(now)) };
         }
+        if source.is_none_or(|leader| leader.node.is_none()) {
+            // Nobody is asked, so nobody's answer is waited for.
+            self.fetching = None;
+        }
         if (moved || is_other_source) && matches!(self.phase, Phase::Copying) {
             // W2 of the window: nothing goes to the new leader while something may still reach the old one.
             self.must_line_up = true;

@@ -249,6 +249,22 @@ fn a_source_without_a_leader_is_asked_again_and_again() {
 }
 
 #[test]
+fn a_fetch_that_was_under_way_when_the_leader_left_is_sent_anew_to_the_next_one() {
+    let mut bench = Bench::copying();
+    let leader = |node, topic_id| Some(Leader { node, leader_epoch: 0, topic_id });
+    for none in [leader(None, 1), None] {
+        assert_eq!(bench.machine.fetch_wanted(bench.now), Some(100));
+        bench.machine.handle_fetch_sent(100);
+        bench.machine.handle_leaders(bench.now, none, leader(Some(1), 2));
+        bench.answer();
+        assert_eq!((bench.machine.fetching(), bench.machine.fetch_wanted(bench.now)), (None, None));
+        bench.machine.handle_leaders(bench.now, leader(Some(2), 1), leader(Some(1), 2));
+        bench.wake();
+    }
+    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(100));
+}
+
+#[test]
 fn acknowledgements_of_a_former_generation_do_not_move_the_new_one() {
     let mut bench = Bench::copying();
     bench.fetched(100, 3);
