@@ -39,4 +39,5 @@ pub mod proxy;
 pub mod real;
 pub mod scenario;
 pub mod static_build;
+pub mod tally;
 pub mod twinlog;

@@ -51,6 +51,12 @@ pub(super) fn read(resolver: &Resolver<'_>, source_alias: &str, target_alias: &s
     }
 }
 
+/// The rack in which the flow's reader stands (`client.rack`); empty for none.
+pub(super) fn source_rack(resolver: &Resolver<'_>) -> String {
+    let settings = resolver.connectors().of_client(Side::Source, Role::Consumer);
+    settings.get("client.rack").map(|written| written.value.trim().to_owned()).unwrap_or_default()
+}
+
 fn client_id(settings: &Settings<'_>) -> Option<String> {
     let written = settings.get("client.id")?.value.trim();
     (!written.is_empty()).then(|| written.to_owned())
@@ -74,6 +80,19 @@ mod tests {
         assert_eq!(ids.source_admin, "A->B|MirrorSourceConnector|replication-source-admin");
         assert_eq!(ids.target_admin, "A->B|MirrorSourceConnector|replication-target-admin");
         assert_eq!(ids.data_producer, "connector-producer-MirrorSourceConnector-0");
+    }
+
+    #[test]
+    fn the_rack_is_that_of_the_reader_at_the_source() {
+        let rack = |more: &str| {
+            let base = "clusters=A,B\nA.bootstrap.servers=a:1\nB.bootstrap.servers=b:1\nA->B.enabled=true\n";
+            let config = MirrorConfig::from_properties(format!("{base}{more}").as_bytes()).unwrap();
+            config.flows()[0].source_rack.clone()
+        };
+        assert_eq!(rack(""), "");
+        assert_eq!(rack("A.consumer.client.rack = east-1 \n"), "east-1");
+        assert_eq!(rack("B.consumer.client.rack=no\nA.producer.client.rack=no\n"), "");
+        assert_eq!(rack("A->B.source.consumer.client.rack=near\nA.consumer.client.rack=far\n"), "near");
     }
 
     #[test]

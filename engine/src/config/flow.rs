@@ -59,6 +59,8 @@ pub struct FlowConfig {
     pub target: ClusterConfig,
     /// How brokers know its clients: `client.id` of each.
     pub client_ids: ClientIds,
+    /// The rack of its reader at the source: `client.rack`, empty where there is none.
+    pub source_rack: String,
     /// Which topics are mirrored and what they are called: `topics`, `topics.exclude`, `replication.policy.*`,
     /// `heartbeats.replication.enabled`.
     pub selection: TopicSelection,
@@ -112,6 +114,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     Some(FlowConfig {
         name: resolver.names().flow(),
         client_ids: client_ids::read(resolver, &source.alias, &target.alias),
+        source_rack: client_ids::source_rack(resolver),
         selection,
         source,
         target,

@@ -1,6 +1,7 @@
 //! `[1]` One Fetch request for many partitions of one broker, and its answer dealt out to them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use twinlog_protocol::ErrorCode;
@@ -25,13 +26,23 @@ pub(super) const ANSWER_TO_FETCH_BYTES_MAX: usize = FETCH_BYTES_MAX as usize;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How to send a request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Order {
     pub(super) node: i32,
     pub(super) lane: u16,
     /// How long the broker may wait for the first record.
     pub(super) wait: Duration,
     pub(super) piece: Piece,
+    /// From where we read, empty for nowhere: leaders then give out the records themselves.
+    pub(super) rack: Arc<str>,
+}
+
+/// What an answer says of one partition.
+pub(super) struct Part {
+    pub(super) slot: usize,
+    pub(super) fetched: Fetched,
+    /// Who gives out the records instead.
+    pub(super) named: Option<i32>,
 }
 
 /// How a Fetch ended.
@@ -44,7 +55,7 @@ pub(super) struct FetchAnswer {
 /// What a Fetch brought.
 pub(super) enum Outcome {
     /// Each partition's part, or the reason why there is none; of a session only the parts with news.
-    Parts { parts: Vec<(usize, Fetched)>, bytes: u64, round_trip: Duration },
+    Parts { parts: Vec<Part>, bytes: u64, round_trip: Duration },
     /// Nothing but a time to wait: what was wanted is still wanted.
     Throttled { wanted: Vec<(usize, Asked)>, told: Duration },
 }
@@ -75,7 +86,10 @@ async fn try_bulk(
     let connection = cluster.connection(order.node, fetch_lane(order.lane)).await?;
     let begun = clock::boot_time();
     let topics = topics(wanted.iter().map(|(_, asked)| asked), order.piece.bytes_max);
-    let request = FetchRequest::full(wait_ms(order), order.piece.bytes_max, topics);
+    let request = FetchRequest {
+        rack_id: order.rack.to_string(),
+        ..FetchRequest::full(wait_ms(order), order.piece.bytes_max, topics)
+    };
     let answered = stretch::fetch_unless_throttled(&connection, &request, ANSWER_TIMEOUT).await?;
     if let Answered::Whole(response) = &answered {
         ErrorCode::check(response.error_code).map_err(RequestFailure::Broker)?;
@@ -128,7 +142,7 @@ async fn try_tail(
         let bytes = records_bytes(&response.partitions);
         match session.handle_answer(response) {
             SessionAnswer::Listed(listed) => {
-                let part = |(slot, offset, part)| (slot, Fetched { offset, result: records_of(part) });
+                let part = |(slot, offset, part)| part_of(slot, offset, part);
                 let (parts, round_trip) = (listed.into_iter().map(part).collect(), connection.round_trip());
                 return Ok(Outcome::Parts { parts, bytes, round_trip });
             }
@@ -157,6 +171,7 @@ async fn ask_session(
         session_id: request.session_id,
         session_epoch: request.session_epoch,
         forgotten: forgotten(&request.forget),
+        rack_id: order.rack.to_string(),
         ..FetchRequest::full(wait_ms(order), bytes_max, topics(request.ask.iter(), bytes_max))
     };
     Ok(stretch::fetch_in(connection, version, &request, ANSWER_TIMEOUT).await?)
@@ -213,18 +228,28 @@ fn records_bytes(parts: &[FetchedPartition]) -> u64 {
     parts.iter().map(|part| part.records.len() as u64).sum()
 }
 
-fn deal(parts: Vec<FetchedPartition>, wanted: &[(usize, Asked)]) -> Vec<(usize, Fetched)> {
+fn deal(parts: Vec<FetchedPartition>, wanted: &[(usize, Asked)]) -> Vec<Part> {
     let mut parts = AnswerParts::new(parts, |part| (part.topic.clone(), part.partition));
     let part = |(slot, asked): &(usize, Asked)| {
-        let result = match parts.take(&asked.topic, asked.topic_id, asked.partition) {
-            Some(found) => records_of(found),
-            None => {
-                Err(RequestFailure::Unanswered("the answer to Fetch leaves the partition out".to_owned()))
-            }
-        };
-        (*slot, Fetched { offset: asked.offset, result })
+        let found = parts.take(&asked.topic, asked.topic_id, asked.partition);
+        found.map_or_else(
+            || {
+                let why = "the answer to Fetch leaves the partition out".to_owned();
+                lacking(*slot, asked.offset, RequestFailure::Unanswered(why))
+            },
+            |found| part_of(*slot, asked.offset, found),
+        )
     };
     wanted.iter().map(part).collect()
+}
+
+fn part_of(slot: usize, offset: i64, part: FetchedPartition) -> Part {
+    let named = Some(part.preferred_read_replica).filter(|node| *node >= 0);
+    Part { slot, fetched: Fetched { offset, result: records_of(part) }, named }
+}
+
+fn lacking(slot: usize, offset: i64, why: RequestFailure) -> Part {
+    Part { slot, fetched: Fetched { offset, result: Err(why) }, named: None }
 }
 
 fn records_of(part: FetchedPartition) -> Result<FetchedRecords, RequestFailure> {
@@ -238,6 +263,6 @@ fn records_of(part: FetchedPartition) -> Result<FetchedRecords, RequestFailure> 
 }
 
 fn failed(asked: impl Iterator<Item = (usize, i64)>, why: &RequestFailure) -> Outcome {
-    let part = |(slot, offset)| (slot, Fetched { offset, result: Err(why.clone()) });
+    let part = |(slot, offset)| lacking(slot, offset, why.clone());
     Outcome::Parts { parts: asked.map(part).collect(), bytes: 0, round_trip: Duration::ZERO }
 }

@@ -119,6 +119,7 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         share: shared.share,
         throttle: Throttle::new(config.throttle_bytes_per_second),
         fingerprint: fingerprint(DECIDING_OPTIONS),
+        source_rack: config.source_rack.clone(),
         first_epoch: random.i16(1..=FIRST_EPOCH_MAX),
     });
     let source_state = SourceState::new(&config.name, source.clone(), ids.target);

@@ -43,6 +43,7 @@ use crate::machine::partition::{
 };
 use crate::machine::partition_record::PartitionRecord;
 use crate::machine::produce_window::ProduceAnswer;
+use crate::machine::read_replica::ReadReplicas;
 use crate::machine::resume::Tail;
 use crate::machine::share::Share;
 use crate::machine::throttle::Throttle;
@@ -126,6 +127,8 @@ pub(super) struct ShardParts {
     pub(super) share: Share,
     pub(super) throttle: Throttle,
     pub(super) fingerprint: u64,
+    /// Where the reader at the source stands; empty for nowhere.
+    pub(super) source_rack: String,
     /// Random epoch for first generations.
     pub(super) first_epoch: i16,
 }
@@ -147,6 +150,7 @@ pub(super) struct Shard {
     plan: FetchPlan,
     paces: FetchPaces,
     sizes: FetchSizes,
+    replicas: ReadReplicas,
     /// By node and lane, those of which no request is under way.
     sessions: HashMap<(i32, u16), FetchSession>,
     timers: Timers,
@@ -168,6 +172,7 @@ pub(super) struct Shard {
 impl Shard {
     pub(super) fn new(parts: ShardParts) -> Self {
         Self {
+            replicas: ReadReplicas::new(&parts.source_rack),
             parts,
             slots: Vec::new(),
             by_key: HashMap::new(),
@@ -346,13 +351,18 @@ impl Shard {
         for slot in 0..self.slots.len() {
             self.tell_leaders(now, slot);
         }
+        let source = self.parts.source.metadata();
+        for slot in self.replicas.handle_nodes(|node| source.brokers.contains_key(&node)) {
+            self.touch(slot);
+        }
     }
 
     fn tell_leaders(&mut self, now: Now, slot: usize) {
         let (source, target) = (self.parts.source.metadata(), self.parts.target.metadata());
         let slot_of = &mut self.slots[slot];
         let node_before = slot_of.leaders[1].and_then(|leader| leader.node);
-        if slot_of.update_leaders(&source, &target) {
+        let changed = slot_of.update_leaders(&source, &target);
+        if changed.contains(&true) {
             let leaders = slot_of.leaders;
             if let Some(node) =
                 leaders[1].and_then(|leader| leader.node).filter(|node| node_before != Some(*node))
@@ -362,6 +372,9 @@ impl Shard {
                 *led += 1;
             }
             self.touch(slot).handle_leaders(now, leaders[0], leaders[1]);
+        }
+        if changed[0] {
+            self.handle_new_source_leader(slot);
         }
     }
 
@@ -380,6 +393,9 @@ impl Shard {
         let now = clock::boot_time();
         while let Some(slot) = self.timers.pop_due(now) {
             self.touch(slot).handle_timeout(now);
+        }
+        while let Some(slot) = self.replicas.poll_ended(now) {
+            self.touch(slot);
         }
         loop {
             while let Some(slot) = self.dirty.pop() {

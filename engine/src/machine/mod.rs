@@ -24,6 +24,7 @@ pub mod partition;
 pub mod partition_record;
 pub mod produce_groups;
 pub mod produce_window;
+pub mod read_replica;
 pub mod resume;
 pub mod sequence;
 pub mod share;

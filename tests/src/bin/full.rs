@@ -12,7 +12,7 @@ use twinlog_tests::{
     deadline::now,
     scenario::{
         Figures, Scale, Scenario, configs, copy, flows, held, identity, kills, lies, memory, merging, parity,
-        quotas, run, start, state, target, topics,
+        quotas, racks, run, start, state, target, topics,
     },
 };
 
@@ -81,6 +81,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     all.extend(configs::all());
     all.extend(flows::all());
     all.extend(quotas::all());
+    all.extend(racks::all());
     all.extend(memory::all());
     all.extend(held::all());
     all.extend(parity::all());

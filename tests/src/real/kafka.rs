@@ -20,6 +20,7 @@ use crate::{
     places,
     process::Process,
     proxy::{Proxy, Route},
+    tally::Tally,
 };
 
 /// What a cluster is made of.
@@ -35,6 +36,8 @@ pub struct ClusterSpec {
     pub overrides: Vec<(String, String)>,
     /// What stands between the brokers and clients of [`Cluster::proxied_bootstrap`].
     pub between: Between,
+    /// Whether each broker stands in a rack of its own, `rack-ID`, and names readers the replica in theirs.
+    pub racks: bool,
     /// Whether the brokers run with the JVM options and threads of Kafka's own scripts, or save start-up time.
     pub measured: bool,
     /// Whether the brokers keep a topic config to themselves, as managed clusters do (`tests/java/ManagedPolicy.java`).
@@ -52,6 +55,7 @@ impl ClusterSpec {
             heap_mb: 256,
             overrides,
             between: Between::Nothing,
+            racks: false,
             measured: false,
             managed: false,
         }
@@ -84,6 +88,19 @@ impl ClusterSpec {
     #[must_use]
     pub fn behind_long_link(self, round_trip: Duration) -> Self {
         Self { between: Between::LongLink { round_trip }, ..self }
+    }
+
+    /// Counts what each broker sends to clients of [`Cluster::proxied_bootstrap`].
+    #[must_use]
+    pub fn behind_tally(self) -> Self {
+        Self { between: Between::Tally, ..self }
+    }
+
+    /// Puts each broker into a rack of its own.
+    #[must_use]
+    pub fn in_racks(self) -> Self {
+        let selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
+        Self { racks: true, ..self }.with("replica.selector.class", selector)
     }
 
     /// Lets the brokers refuse a topic config without naming it.
@@ -126,6 +143,8 @@ pub enum Between {
         /// Of a byte and its answer.
         round_trip: Duration,
     },
+    /// A [`Tally`].
+    Tally,
 }
 
 /// What stands before the brokers.
@@ -134,6 +153,7 @@ enum Before {
     Nothing,
     Proxy(Proxy),
     LongLink(LongLink),
+    Tally(Tally),
 }
 
 impl Before {
@@ -141,6 +161,7 @@ impl Before {
         Ok(match spec.between {
             Between::Nothing => Self::Nothing,
             Between::Proxy => Self::Proxy(Proxy::start(routes)?),
+            Between::Tally => Self::Tally(Tally::start(&routes)?),
             Between::LongLink { round_trip } => Self::LongLink(LongLink::start(routes, round_trip / 2)?),
         })
     }
@@ -246,6 +267,7 @@ impl Cluster {
             Before::Nothing => self.bootstrap(),
             Before::Proxy(proxy) => proxy.bootstrap(),
             Before::LongLink(link) => link.bootstrap(),
+            Before::Tally(tally) => tally.bootstrap(),
         }
     }
 
@@ -256,7 +278,22 @@ impl Cluster {
     pub fn proxy(&self) -> Result<&Proxy> {
         match &self.before {
             Before::Proxy(proxy) => Ok(proxy),
-            Before::Nothing | Before::LongLink(_) => bail!("this cluster was started without a proxy"),
+            Before::Nothing | Before::LongLink(_) | Before::Tally(_) => {
+                bail!("this cluster was started without a proxy")
+            }
+        }
+    }
+
+    /// What the brokers sent to clients.
+    ///
+    /// # Errors
+    /// When the cluster was started without counting.
+    pub fn tally(&self) -> Result<&Tally> {
+        match &self.before {
+            Before::Tally(tally) => Ok(tally),
+            Before::Nothing | Before::Proxy(_) | Before::LongLink(_) => {
+                bail!("this cluster was started without a tally")
+            }
         }
     }
 

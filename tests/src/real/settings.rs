@@ -68,6 +68,9 @@ pub(super) fn server_properties(
             node.controller
         );
     }
+    if spec.racks {
+        let _ = writeln!(text, "broker.rack=rack-{id}");
+    }
     for (key, value) in &spec.overrides {
         let _ = writeln!(text, "{key}={value}"); // the last line of a key counts
     }

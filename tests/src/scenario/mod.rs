@@ -14,6 +14,7 @@ pub mod memory;
 pub mod merging;
 pub mod parity;
 pub mod quotas;
+pub mod racks;
 pub mod start;
 pub mod state;
 pub mod target;

@@ -165,7 +165,12 @@ const OF_CLIENTS: &[(Role, &str, Use, &str)] = &[
         Use::NotNeeded,
         "batches keep the compression that their producers gave them",
     ),
-    (Role::Consumer, "client.rack", Use::Later, "fetching from the nearest replica is not built yet"),
+    (
+        Role::Consumer,
+        "client.rack",
+        Use::Honoured,
+        "where the brokers at the source select replicas by rack, records come from the replica in this one",
+    ),
     (
         Role::Producer,
         "client.id",

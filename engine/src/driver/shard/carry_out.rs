@@ -69,7 +69,7 @@ impl Shard {
                 self.produce(now, slot, ticket, batch, apart);
             }
             Command::RefreshMetadata(side) => self.refresh(side),
-            Command::Emit(event) => self.emit(slot, event),
+            Command::Emit(event) => self.emit(now, slot, event),
         }
     }
 
@@ -191,7 +191,7 @@ impl Shard {
         self.to_state.push_back(StateRequest::Append { entry, waiter });
     }
 
-    fn refresh(&mut self, side: Side) {
+    pub(super) fn refresh(&mut self, side: Side) {
         if std::mem::replace(&mut self.refreshing[side as usize], true) {
             return;
         }

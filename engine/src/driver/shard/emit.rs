@@ -2,6 +2,8 @@
 
 use super::Shard;
 use crate::event::FlowEvent;
+use crate::machine::Now;
+use crate::machine::hold::HoldReason;
 use crate::machine::partition::Event;
 use crate::state::PartitionKey;
 
@@ -9,7 +11,7 @@ use crate::state::PartitionKey;
 const WAITING_NAMED_MAX: u64 = 20;
 
 impl Shard {
-    pub(super) fn emit(&mut self, slot: usize, event: Event) {
+    pub(super) fn emit(&mut self, now: Now, slot: usize, event: Event) {
         match &event {
             Event::Copied { records, bytes } => {
                 self.totals.records += records;
@@ -17,6 +19,9 @@ impl Shard {
                 return;
             }
             Event::Repeated { records, .. } => self.totals.repeated_records += records,
+            Event::Held(HoldReason::DamagedSource { .. }) => {
+                self.replicas.handle_damaged(now, slot, self.slots[slot].source_leader());
+            }
             _ => {}
         }
         let key = &self.slots[slot].key;

@@ -1,12 +1,13 @@
 //! Fetch requests: who wants what from where, requests as the plan has them, and their answers dealt out.
 
 use super::{Done, Shard};
-use crate::driver::fetcher::{self, FetchAnswer, Order, Outcome};
+use crate::driver::fetcher::{self, FetchAnswer, Order, Outcome, Part};
 use crate::machine::Now;
 use crate::machine::fetch_pace::Piece;
 use crate::machine::fetch_plan::{Limits, Planned, Room};
 use crate::machine::fetch_session::Asked;
-use crate::machine::partition::Fetched;
+use crate::machine::hold::Side;
+use crate::machine::read_replica::{Answerer, Heard};
 use crate::machine::share::Share;
 
 /// Bytes of a tail's answer, and of one partition in it.
@@ -20,7 +21,7 @@ impl Shard {
         // Those that drain slowly do not fill the memory alone.
         let is_admitted =
             slot.counted_bytes == 0 || !self.parts.share.is_short(self.held_bytes, self.parts.memory.used());
-        let node = slot.fetch_node();
+        let node = slot.source_leader().map(|leader| self.replicas.node(number, leader));
         let has_room = node.is_some_and(|node| slot.counted_bytes < self.sizes.backlog_bytes_max(node));
         let wanted = slot.machine.fetch_wanted(now).filter(|_| is_admitted && has_room);
         let asked = slot.machine.fetching();
@@ -63,7 +64,8 @@ impl Shard {
         let fresh = self.asked(now, &slots, TAIL_PARTITION_BYTES_MAX);
         let session = self.sessions.remove(&(node, lane)).unwrap_or_default();
         let piece = self.next_piece(now, node, TAIL_BYTES_MAX);
-        let (source, order) = (self.parts.source.clone(), Order { node, lane, wait, piece });
+        let (source, rack) = (self.parts.source.clone(), self.replicas.rack(now, node));
+        let order = Order { node, lane, wait, piece, rack };
         self.errands.push(Box::pin(async move {
             let answer = fetcher::fetch_tail(source, order, session, fresh, gone).await;
             Done::Fetched { node, lane, piece, answer }
@@ -76,7 +78,8 @@ impl Shard {
 
     fn ask_bulk(&mut self, now: Now, node: i32, lane: u16, wait: Now, wanted: Vec<(usize, Asked)>) {
         let piece = self.next_piece(now, node, self.sizes.bytes_max(node));
-        let (source, order) = (self.parts.source.clone(), Order { node, lane, wait, piece });
+        let (source, rack) = (self.parts.source.clone(), self.replicas.rack(now, node));
+        let order = Order { node, lane, wait, piece, rack };
         self.errands.push(Box::pin(async move {
             let answer = fetcher::fetch_bulk(source, order, wanted).await;
             Done::Fetched { node, lane, piece, answer }
@@ -110,21 +113,50 @@ impl Shard {
                 if !is_tail && bytes > 0 {
                     self.sizes.handle_answered(node, round_trip, bytes);
                 }
-                for (slot, fetched) in parts {
-                    self.handle_fetched(now, node, lane, slot, fetched);
+                for part in parts {
+                    self.handle_fetched(now, node, lane, part);
                 }
                 self.plan.handle_done(node, lane);
             }
         }
     }
 
-    fn handle_fetched(&mut self, now: Now, node: i32, lane: u16, slot: usize, fetched: Fetched) {
+    /// The partition has another leader at the source, or none.
+    pub(super) fn handle_new_source_leader(&mut self, slot: usize) {
+        let was_replicas = self.replicas.handle_new_leader(slot);
+        let of = &mut self.slots[slot];
+        if let Some(leader) = of.source_leader().filter(|_| was_replicas && of.machine.fetching().is_some()) {
+            self.plan.set_wanting(slot, leader, of.pull());
+        }
+    }
+
+    fn handle_fetched(&mut self, now: Now, node: i32, lane: u16, part: Part) {
+        let Part { slot, fetched, named } = part;
         let bytes = fetched.result.as_ref().map_or(0, |records| records.records.len());
         if !self.plan.handle_news(slot, node, lane, bytes > 0) {
             return;
         }
+        let of = &self.slots[slot];
+        let by = Answerer { node, leader: of.source_leader(), named };
+        let source = &self.parts.source;
+        let is_there = |node| source.metadata().brokers.contains_key(&node);
+        let is_unknown = named.is_some_and(|named| !is_there(named));
+        let high_watermark = of.machine.high_watermark();
         let offset = fetched.offset;
-        self.touch(slot).handle_fetched(now, fetched);
-        self.slots[slot].count_fetched(offset, bytes);
+        let heard = self.replicas.handle_fetched(now, slot, by, is_there, high_watermark, fetched);
+        if is_unknown {
+            self.refresh(Side::Source);
+        }
+        match heard {
+            Heard::News(fetched) => {
+                self.touch(slot).handle_fetched(now, fetched);
+                self.slots[slot].count_fetched(offset, bytes);
+            }
+            Heard::Ask(leader) => {
+                let pull = self.slots[slot].pull();
+                self.plan.set_wanting(slot, leader, pull);
+                self.touch(slot);
+            }
+        }
     }
 }

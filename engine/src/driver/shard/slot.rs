@@ -72,14 +72,14 @@ impl Slot {
         }
     }
 
-    /// Takes the leaders from new metadata; tells whether they changed.
-    pub(super) fn update_leaders(&mut self, source: &ClusterMetadata, target: &ClusterMetadata) -> bool {
+    /// Takes the leaders from new metadata; tells which of them changed.
+    pub(super) fn update_leaders(&mut self, source: &ClusterMetadata, target: &ClusterMetadata) -> [bool; 2] {
         let partition = self.key.partition;
         let leaders = [
             leader(source, &self.key.source_topic, partition),
             leader(target, &self.key.target_topic, partition),
         ];
-        let changed = leaders != self.leaders;
+        let changed = [leaders[0] != self.leaders[0], leaders[1] != self.leaders[1]];
         self.leaders = leaders;
         changed
     }
@@ -116,8 +116,8 @@ impl Slot {
         })
     }
 
-    /// The node to fetch from.
-    pub(super) fn fetch_node(&self) -> Option<i32> {
+    /// The node that leads the partition at the source.
+    pub(super) fn source_leader(&self) -> Option<i32> {
         self.leaders[0]?.node
     }
 
