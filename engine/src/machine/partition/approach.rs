@@ -19,11 +19,30 @@ use super::copying::out_of_range;
 /// How long a replaced leader may not have heard of it: a broker's session with ZooKeeper (18 s; with KRaft 9 s), and a
 /// bit.
 const STALE_LEADER_MAX: Duration = Duration::from_secs(20);
+/// How long a line-up may take before what was fetched for after it is let go of.
+const BACKLOG_KEPT_MAX: Duration = Duration::from_secs(10);
 
 impl PartitionMachine {
     pub(super) fn begin_line_up(&mut self, now: Now) {
-        let Some((_, leader)) = self.here() else { return self.wait(now) };
         self.backlog.clear();
+        self.line_up(now);
+    }
+
+    /// A line-up that nothing but silence calls for: what was fetched is kept, as it most likely is what comes next. Where
+    /// many partitions wait for a slow target, each has not heard of it for long when its records come, and would go to the
+    /// back of those that fetch, each time.
+    pub(super) fn line_up_after_silence(&mut self, now: Now) {
+        self.backlog_until = Some(now + BACKLOG_KEPT_MAX);
+        self.line_up(now);
+    }
+
+    /// When what waits through a line-up is let go of: this one takes long, and others need the room.
+    pub(super) fn drops_backlog_at(&self) -> Option<Now> {
+        self.backlog_until.filter(|_| !matches!(self.phase, Phase::Copying) && !self.backlog.is_empty())
+    }
+
+    fn line_up(&mut self, now: Now) {
+        let Some((_, leader)) = self.here() else { return self.wait(now) };
         self.merging.handle_line_up();
         self.next_attempt();
         self.storing = false;
@@ -323,6 +342,10 @@ impl PartitionMachine {
     }
 
     fn ask(&mut self, case: Case, step: Step) -> u64 {
+        if step != Step::State {
+            // More than silence: the copy does not simply go on.
+            self.backlog.clear();
+        }
         self.phase = Phase::Deciding { case, step };
         self.next_attempt()
     }
@@ -367,10 +390,14 @@ impl PartitionMachine {
         self.shorter_since = None;
         self.heard_at = now;
         self.fetching = None;
-        self.backlog = Backlog::new(position, self.source_compacts);
+        let sending = self.generation().map(|generation| (generation.producer_id, generation.producer_epoch));
+        let goes_on = self.sending == sending && self.backlog.goes_on_from(position, self.source_compacts);
+        if !goes_on {
+            self.backlog = Backlog::new(position, self.source_compacts);
+        }
+        self.backlog_until = None;
         self.window.open(fresh);
-        self.sending =
-            self.generation().map(|generation| (generation.producer_id, generation.producer_epoch));
+        self.sending = sending;
         if !fresh {
             self.record.advance(position);
         }

@@ -2,6 +2,7 @@
 //!
 //! - B1: planned batches follow on by number without a gap; upstream they may have gaps, and each gap is a run.
 //! - B2: nothing behind a batch that holds the partition is planned.
+//! - B3: what is kept through a line-up is what would be fetched and planned again behind it; else it is dropped.
 
 use std::collections::VecDeque;
 
@@ -168,6 +169,21 @@ impl Backlog {
         self.waiting.clear();
         self.unstored.clear();
         self.bytes = 0;
+    }
+
+    /// Whether the waiting batches are what an empty backlog would come to hold at this position (B3): they begin there,
+    /// and nothing about them is on its way to the state topic, or has to go there.
+    #[must_use]
+    pub(super) fn goes_on_from(&self, position: Run, stores_all: bool) -> bool {
+        let is_plain = !self.stores_all
+            && !stores_all
+            && self.hold.is_none()
+            && self.unstored.is_empty()
+            && self.stored_below == u64::MAX;
+        self.waiting.front().is_some_and(|Planned { batch, .. }| {
+            let downstream = self.next.at(batch.number).downstream;
+            is_plain && Run { number: batch.number, upstream: batch.upstream, downstream } == position
+        })
     }
 
     /// The runs given out so far are stored: only batches that need later ones still wait.

@@ -287,7 +287,7 @@ impl PartitionMachine {
                 && self.backlog.is_ready()
                 && now.saturating_sub(self.heard_at) > SILENCE_MAX
             {
-                return self.begin_line_up(now);
+                return self.line_up_after_silence(now);
             }
             let Some(planned) = self.pop_next() else {
                 return self.merging.note_crowd(self.backlog.is_ready());

@@ -131,6 +131,8 @@ pub struct PartitionMachine {
     /// Producer id and epoch of the batches in the window.
     sending: Option<(i64, i16)>,
     backlog: Backlog,
+    /// How long the backlog may wait for a line-up.
+    backlog_until: Option<Now>,
     merging: Merging,
     /// Offset of the fetch under way.
     fetching: Option<i64>,
@@ -190,6 +192,7 @@ impl PartitionMachine {
             window: ProduceWindow::default(),
             sending: None,
             backlog: Backlog::new(Run { number: 0, upstream: 0, downstream: 0 }, false),
+            backlog_until: None,
             fetching: None,
             high_watermark: None,
             storing: false,
@@ -220,6 +223,10 @@ impl PartitionMachine {
         let copied = self.record.current().map(|lineage| lineage.generation.source_topic_id);
         let is_other_source = source.is_some_and(|leader| copied.is_some_and(|id| id != leader.topic_id));
         let moved = self.target != target;
+        if self.source != source && !matches!(self.phase, Phase::Copying) {
+            // Another leader may have other records where what waits for the line-up came from.
+            self.backlog.clear();
+        }
         let ids = self.topic_ids();
         self.source = source;
         self.target = target;
@@ -297,6 +304,9 @@ impl PartitionMachine {
 
     /// Whatever the partition can do now, it does. Every input ends here.
     fn advance(&mut self, now: Now) {
+        if self.drops_backlog_at().is_some_and(|at| at <= now) {
+            self.backlog.clear();
+        }
         match &self.phase {
             Phase::Waiting { .. } if self.stopping => self.phase = Phase::Stopped,
             Phase::Waiting { .. } if self.is_gone(now).is_some() => self.hold_for_gone(now),
@@ -379,13 +389,15 @@ impl PartitionMachine {
     /// When [`PartitionMachine::handle_timeout`] is wanted.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Now> {
-        match &self.phase {
+        let own = match &self.phase {
             Phase::Waiting { until } => Some(*until),
             Phase::LiningUp { machine, .. } => machine.next_timeout(),
             Phase::Held { retry_at, .. } => *retry_at,
             Phase::Copying => self.copying_timeout(),
-            Phase::Deciding { .. } | Phase::Stopped => None,
-        }
+            Phase::Deciding { .. } => None,
+            Phase::Stopped => return None,
+        };
+        own.into_iter().chain(self.drops_backlog_at()).min()
     }
 
     /// Why the partition is held, if it is.

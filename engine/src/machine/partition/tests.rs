@@ -10,6 +10,7 @@ use crate::machine::produce_window::ProduceAnswer;
 
 mod faults;
 mod merging;
+mod silence;
 mod start;
 
 const NOW: Now = Duration::from_secs(1000);
@@ -111,18 +112,21 @@ impl Bench {
     }
 
     fn fetched(&mut self, base_offset: i64, count: i64) {
+        self.fetch(base_offset, count);
+        self.answer();
+    }
+
+    /// The same, and nobody answers what this makes the machine ask.
+    fn fetch(&mut self, base_offset: i64, count: i64) {
+        self.fetch_records(batch(base_offset, count));
+    }
+
+    fn fetch_records(&mut self, records: Vec<u8>) {
         let offset = self.machine.fetch_wanted(self.now).expect("a partition that wants records");
         self.machine.handle_fetch_sent(offset);
-        let mut batch = BatchBuilder::new().base_offset(base_offset);
-        (0..count).for_each(|_| batch.push(0, None, None, Vec::new()).unwrap());
-        let records = FetchedRecords {
-            records: batch.build().unwrap().bytes().clone(),
-            high_watermark: 1000,
-            log_start: 0,
-            diverging: None,
-        };
+        let records =
+            FetchedRecords { records: records.into(), high_watermark: 1000, log_start: 0, diverging: None };
         self.machine.handle_fetched(self.now, Fetched { offset, result: Ok(records) });
-        self.answer();
     }
 
     /// A Fetch is out of range, and the source says why.
@@ -173,6 +177,12 @@ impl Bench {
         self.machine.handle_produced(self.now, ticket, ProduceAnswer::Acknowledged { base_offset });
         self.answer();
     }
+}
+
+fn batch(base_offset: i64, count: i64) -> Vec<u8> {
+    let mut batch = BatchBuilder::new().base_offset(base_offset);
+    (0..count).for_each(|_| batch.push(0, None, None, Vec::new()).unwrap());
+    batch.build().unwrap().bytes().to_vec()
 }
 
 fn generation(producer_epoch: i16) -> Generation {
