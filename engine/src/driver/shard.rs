@@ -162,6 +162,8 @@ pub(super) struct Shard {
     taking_id: Vec<(usize, u64)>,
     refreshing: [bool; 2],
     held_bytes: usize,
+    /// Partitions that are behind.
+    behind: usize,
     totals: FlowStatus,
     reported_at: Now,
     /// Who is named in the status may be others, or for another reason.
@@ -193,6 +195,7 @@ impl Shard {
             taking_id: Vec::new(),
             refreshing: [false; 2],
             held_bytes: 0,
+            behind: 0,
             totals: FlowStatus::default(),
             reported_at: Now::ZERO,
             names_changed: false,

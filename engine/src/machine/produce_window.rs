@@ -128,6 +128,12 @@ impl ProduceWindow {
         self.flights.is_empty()
     }
 
+    /// Bytes of what is under way, at the source.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.flights.iter().map(|flight| flight.batch.bytes).sum()
+    }
+
     /// Notes a batch as sent and gives the ticket by which its answer comes back.
     pub fn send(&mut self, now: Now, batch: Sent) -> u64 {
         assert!(self.has_room(), "sent without room in the window");
@@ -228,7 +234,9 @@ mod tests {
 
     #[test]
     fn five_are_under_way_at_most_and_the_first_of_an_epoch_goes_alone() {
-        assert!(!window(false, 5).has_room());
+        let full = window(false, 5);
+        assert!(!full.has_room());
+        assert_eq!(full.bytes(), 500);
         let mut window = window(true, 1);
         assert!(!window.has_room());
         window.handle_answer(0, ACK);

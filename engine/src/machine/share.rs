@@ -36,15 +36,43 @@ impl Share {
         held_bytes >= self.held_bytes_max + self.held_bytes_max / 8
     }
 
-    /// Bytes that one of `partitions` may ask for in an answer of so many bytes: little where memory is short, so that many
-    /// get on.
+    /// Bytes of one answer, where the link asks for so many: several have to fit in beside each other, as the room of each is
+    /// used until the target has taken the last batch of it.
     #[must_use]
-    pub fn partition_bytes_max(answer_bytes_max: i32, partitions: usize, is_short: bool) -> i32 {
+    pub fn answer_bytes_max(self, link_bytes_max: i32) -> i32 {
+        let part = (self.held_bytes_max / 8).max(HELD_BYTES_MIN);
+        i32::try_from(part).unwrap_or(i32::MAX).min(link_bytes_max)
+    }
+
+    /// Whether one of `behind` partitions may ask for more where memory is short and the target has not taken so many bytes of
+    /// what it got: it stays below its part. What is under way to the target counts, as it uses memory like what waits; else
+    /// those that come first fill their windows before others have a batch.
+    #[must_use]
+    pub fn admits(self, untaken_bytes: usize, behind: usize) -> bool {
+        untaken_bytes == 0 || untaken_bytes < self.part_bytes(behind)
+    }
+
+    /// What each of `behind` partitions may have where memory is short.
+    fn part_bytes(self, behind: usize) -> usize {
+        self.held_bytes_max / behind.max(1)
+    }
+
+    /// Bytes that one of `behind` partitions may ask for in an answer of so many bytes to `asking` of them: little where
+    /// memory is short, so that many get on.
+    #[must_use]
+    pub fn partition_bytes_max(
+        self,
+        answer_bytes_max: i32,
+        asking: usize,
+        behind: usize,
+        is_short: bool,
+    ) -> i32 {
         if !is_short {
             return answer_bytes_max;
         }
-        let part = answer_bytes_max / i32::try_from(partitions).unwrap_or(i32::MAX).max(1);
-        part.max(PARTITION_BYTES_MIN).min(answer_bytes_max)
+        let of_answer = answer_bytes_max / i32::try_from(asking).unwrap_or(i32::MAX).max(1);
+        let of_memory = i32::try_from(self.part_bytes(behind)).unwrap_or(i32::MAX);
+        of_answer.min(of_memory).max(PARTITION_BYTES_MIN).min(answer_bytes_max)
     }
 
     /// Whether memory is short while so many bytes of the flow wait, and `used_bytes` of the process are used: half is gone.
@@ -70,11 +98,33 @@ mod tests {
 
     #[test]
     fn an_answer_is_for_many_where_memory_is_short() {
-        let of = Share::partition_bytes_max;
+        let share = Share::of(256 << 20, 1);
+        let of = |answer, asking, is_short| share.partition_bytes_max(answer, asking, asking, is_short);
         assert_eq!(of(4 << 20, 64, false), 4 << 20);
         assert_eq!(of(4 << 20, 64, true), PARTITION_BYTES_MIN);
         assert_eq!(of(4 << 20, 4, true), 1 << 20);
         assert_eq!(of(1 << 10, 0, true), 1 << 10);
+        let of_many = |behind| share.partition_bytes_max(16 << 20, 64, behind, true);
+        assert_eq!(of_many(512), 256 << 10);
+        assert_eq!(of_many(1_000), 134_217);
+        assert_eq!(of_many(2_000), PARTITION_BYTES_MIN, "one batch of a usual size");
+    }
+
+    #[test]
+    fn an_answer_leaves_room_for_others() {
+        let of = |mebibytes: usize, wanted| Share::of(mebibytes << 20, 1).answer_bytes_max(wanted);
+        assert_eq!(of(256, 16 << 20), 16 << 20);
+        assert_eq!(of(32, 16 << 20), 2 << 20);
+        assert_eq!(of(32, 1 << 20), 1 << 20);
+        assert_eq!(Share::of(0, 9).answer_bytes_max(i32::MAX), 256 << 10);
+    }
+
+    #[test]
+    fn where_memory_is_short_each_partition_has_its_part_and_one_batch_at_least() {
+        let share = Share::of(32 << 20, 1);
+        assert!(share.admits((16 << 20) - 1, 1) && !share.admits(16 << 20, 1));
+        assert!(share.admits((4 << 20) - 1, 4) && !share.admits(4 << 20, 4));
+        assert!(share.admits(0, usize::MAX) && !share.admits(100_000, 1_000) && share.admits(1, 0));
     }
 
     #[test]

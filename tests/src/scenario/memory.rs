@@ -1,8 +1,8 @@
 //! `memory.max` and `throttle`: bounds hold while more waits than fits, and nobody starves.
 
-use std::time::Duration;
+use std::{cell::Cell, time::Duration};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 
 use super::{Figures, LabSpec, Scale, Scenario};
 use crate::{
@@ -19,6 +19,8 @@ const BATCH_BYTES: u32 = 110_000;
 /// Bytes per second that reach the target.
 const SLOW: u64 = 1_000_000;
 const MEMORY_MIB: u64 = 32;
+/// Each partition has got on by then.
+const BEGUN_WITHIN: Duration = Duration::from_secs(300);
 /// What the process may need beside the records.
 const BESIDE_MIB: u64 = 64;
 
@@ -51,15 +53,17 @@ pub fn slow_target() -> Scenario {
         lab.target.proxy()?.limit_bytes_per_second(SLOW);
         let flow = lab.flow(topic).with("memory.max", &format!("{MEMORY_MIB} MiB"));
         let mut twinlog = lab.twinlog(&flow, &[])?;
-        let begin = now();
-        Deadline::after(Duration::from_secs(300)).wait("the first batch of each partition", || {
+        let (begin, begun) = (now(), Cell::new(0));
+        let each_has_begun = Deadline::after(BEGUN_WITHIN).wait("the first batch of each partition", || {
             twinlog.ensure_running()?;
             if !lab.target_has(topic)? {
                 return Ok(None);
             }
             let offsets = lab.judge.offsets(&lab.target, topic)?;
-            Ok(offsets.iter().all(|partition| partition.end > 0).then_some(()))
-        })?;
+            begun.set(offsets.iter().filter(|partition| partition.end > 0).count());
+            Ok((begun.get() == partitions as usize).then_some(()))
+        });
+        each_has_begun.with_context(|| format!("{} of {partitions} have begun", begun.get()))?;
         let seconds = begin.elapsed().as_secs();
         lab.target.proxy()?.limit_bytes_per_second(0);
         lab.wait_for_copy(topic, records.into(), Duration::from_secs(300))?;

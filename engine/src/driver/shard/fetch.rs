@@ -8,7 +8,6 @@ use crate::machine::fetch_plan::{Limits, Planned, Room};
 use crate::machine::fetch_session::Asked;
 use crate::machine::hold::Side;
 use crate::machine::read_replica::{Answerer, Heard};
-use crate::machine::share::Share;
 
 /// Bytes of a tail's answer, and of one partition in it.
 const TAIL_BYTES_MAX: i32 = 1 << 20;
@@ -17,10 +16,10 @@ const TAIL_PARTITION_BYTES_MAX: i32 = 256 << 10;
 impl Shard {
     /// Tells the plan what a partition wants.
     pub(super) fn plan_fetch(&mut self, now: Now, number: usize) {
+        self.count_behind(number);
+        let untaken_bytes = self.slots[number].machine.untaken_bytes();
+        let is_admitted = self.parts.share.admits(untaken_bytes, self.behind) || !self.is_short();
         let slot = &mut self.slots[number];
-        // Those that drain slowly do not fill the memory alone.
-        let is_admitted =
-            slot.counted_bytes == 0 || !self.parts.share.is_short(self.held_bytes, self.parts.memory.used());
         let node = slot.source_leader().map(|leader| self.replicas.node(number, leader));
         let has_room = node.is_some_and(|node| slot.counted_bytes < self.sizes.backlog_bytes_max(node));
         let wanted = slot.machine.fetch_wanted(now).filter(|_| is_admitted && has_room);
@@ -30,6 +29,17 @@ impl Shard {
             Some(node) => self.plan.set_asked(number, node, slot.pull()),
             None => self.plan.set_away(number),
         }
+    }
+
+    fn count_behind(&mut self, number: usize) {
+        let slot = &mut self.slots[number];
+        let (was_behind, is_behind) = (slot.counted_behind, slot.is_behind());
+        slot.counted_behind = is_behind;
+        self.behind = self.behind + usize::from(is_behind) - usize::from(was_behind);
+    }
+
+    fn is_short(&self) -> bool {
+        self.parts.share.is_short(self.held_bytes, self.parts.memory.used())
     }
 
     /// Sends what may be sent.
@@ -46,9 +56,9 @@ impl Shard {
             if planned.is_tail() {
                 self.ask_tail(now, planned);
             } else {
-                let bytes_max = self.sizes.bytes_max(planned.node);
-                let is_short = share.is_short(self.held_bytes, self.parts.memory.used());
-                let bytes_max = Share::partition_bytes_max(bytes_max, planned.slots.len(), is_short);
+                let bytes_max = self.answer_bytes_max(planned.node);
+                let (asking, is_short) = (planned.slots.len(), self.is_short());
+                let bytes_max = share.partition_bytes_max(bytes_max, asking, self.behind, is_short);
                 let wanted = self.asked(now, &planned.slots, bytes_max);
                 self.ask_bulk(now, planned.node, planned.lane, planned.wait, wanted);
             }
@@ -76,8 +86,12 @@ impl Shard {
         self.paces.next_piece(now, node, bytes_max.min(self.parts.throttle.piece_bytes_max()))
     }
 
+    fn answer_bytes_max(&self, node: i32) -> i32 {
+        self.parts.share.answer_bytes_max(self.sizes.bytes_max(node))
+    }
+
     fn ask_bulk(&mut self, now: Now, node: i32, lane: u16, wait: Now, wanted: Vec<(usize, Asked)>) {
-        let piece = self.next_piece(now, node, self.sizes.bytes_max(node));
+        let piece = self.next_piece(now, node, self.answer_bytes_max(node));
         let (source, rack) = (self.parts.source.clone(), self.replicas.rack(now, node));
         let order = Order { node, lane, wait, piece, rack };
         self.errands.push(Box::pin(async move {

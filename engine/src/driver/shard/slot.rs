@@ -39,6 +39,7 @@ pub(super) struct Slot {
     pub(super) dirty: bool,
     pub(super) counted_bytes: usize,
     pub(super) counted: Standing,
+    pub(super) counted_behind: bool,
     /// Batches under way, and the connection that they took.
     pub(super) under_way: usize,
     pub(super) sent_on: Option<(LaneKey, u64)>,
@@ -65,6 +66,7 @@ impl Slot {
             dirty: false,
             counted_bytes: 0,
             counted: Standing::default(),
+            counted_behind: false,
             under_way: 0,
             sent_on: None,
             is_tail: false,
@@ -127,6 +129,11 @@ impl Slot {
         let lag = high_watermark.saturating_sub(self.machine.read_next()).max(0);
         self.is_tail = lag == 0 || (self.is_tail && lag.saturating_mul(self.record_bytes) <= NEAR_BYTES);
         if self.is_tail { Pull::Tail } else { Pull::Bulk }
+    }
+
+    /// Whether it has to share memory with others that have much to copy, as last counted.
+    pub(super) fn is_behind(&self) -> bool {
+        !self.is_tail && !self.counted.held && self.counted.lag_records > 0
     }
 
     /// So many bytes were fetched from `offset` on.

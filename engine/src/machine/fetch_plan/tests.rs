@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod fairness;
+
 const NODE: i32 = 1;
 const ALL: Limits = Limits { requests: u16::MAX, bulk_lanes: 3 };
 const ROOM: Room = Room { tails: true, bulk: true };

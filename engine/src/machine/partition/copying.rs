@@ -69,6 +69,12 @@ impl PartitionMachine {
         self.backlog.bytes()
     }
 
+    /// Bytes of batches that were fetched and that the target has not taken: so long they use memory.
+    #[must_use]
+    pub fn untaken_bytes(&self) -> usize {
+        self.backlog.bytes() + self.window.bytes()
+    }
+
     /// A Fetch from `offset` is under way.
     pub fn handle_fetch_sent(&mut self, offset: i64) {
         self.fetching = Some(offset);
