@@ -35,8 +35,8 @@ struct Arguments {
     /// Records per second
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rate: u32,
-    /// How long they are written before it counts, in seconds: brokers that have just started are slow
-    #[arg(long, default_value_t = 15)]
+    /// How long they are written before it counts, in seconds: a broker compiles its code for about so long
+    #[arg(long, default_value_t = 60)]
     warm_up_seconds: u32,
     /// How long they are written, in seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
