@@ -169,19 +169,19 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
-
     use tokio::time::Instant;
 
     use super::*;
+    use crate::io::tests::closed_port::ClosedPort;
     use crate::machine::hold::Side;
+    use crate::machine::metadata::HostPort;
 
-    /// Two flows between clusters at ports where nobody listens.
-    fn nobody_there() -> MirrorConfig {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    /// Two flows between clusters at a port where nobody listens.
+    fn nobody_there(port: &ClosedPort) -> MirrorConfig {
+        let HostPort { host, port } = &port.server;
         let mut text = "clusters = a, b, c\na->b.enabled = true\na->c.enabled = true\n".to_owned();
         for name in ["a", "b", "c"] {
-            text.push_str(&format!("{name}.bootstrap.servers = 127.0.0.1:{port}\n"));
+            text.push_str(&format!("{name}.bootstrap.servers = {host}:{port}\n"));
         }
         MirrorConfig::from_properties(text.as_bytes()).unwrap()
     }
@@ -189,7 +189,8 @@ mod tests {
     #[tokio::test]
     async fn without_a_limit_flows_start_at_once_and_can_be_stopped_while_they_connect() {
         let begun = Instant::now();
-        let engine = Engine::builder(nobody_there()).start().await.unwrap();
+        let port = ClosedPort::reserve();
+        let engine = Engine::builder(nobody_there(&port)).start().await.unwrap();
         let flows: Vec<FlowHandle> = engine.flows().cloned().collect();
         assert_eq!(flows.iter().map(FlowHandle::name).collect::<Vec<_>>(), ["a->b", "a->c"]);
         while flows[1].status().not_reached.is_empty() {
@@ -204,7 +205,8 @@ mod tests {
 
     #[tokio::test]
     async fn with_a_limit_the_start_fails_and_ends_all_flows() {
-        let builder = Engine::builder(nobody_there()).wait(Duration::from_millis(50));
+        let port = ClosedPort::reserve();
+        let builder = Engine::builder(nobody_there(&port)).wait(Duration::from_millis(50));
         let Err(Error::Unreachable { unreached }) = builder.start().await else { panic!("nobody is there") };
         let named: Vec<_> = unreached.iter().map(|it| (&*it.flow, &*it.cluster, it.seconds)).collect();
         assert_eq!(named, [("a->b", "a", 0), ("a->b", "b", 0), ("a->c", "a", 0), ("a->c", "c", 0)]);
@@ -212,7 +214,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_flow_whose_engine_was_dropped_has_ended_with_an_error() {
-        let engine = Engine::builder(nobody_there()).start().await.unwrap();
+        let port = ClosedPort::reserve();
+        let engine = Engine::builder(nobody_there(&port)).start().await.unwrap();
         let flow = engine.flow("a->c").unwrap();
         drop(engine);
         assert!(matches!(flow.ended().await, Err(Error::Bug(_))));

@@ -27,4 +27,4 @@ mod throttle;
 mod writer;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

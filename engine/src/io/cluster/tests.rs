@@ -2,16 +2,16 @@
 
 use std::sync::Mutex;
 
-use tokio::{
-    net::TcpListener,
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 use twinlog_protocol::{message::types::InitProducerIdRequest, versions::Api};
 
 use super::*;
 use crate::io::{
     error::Fault,
-    tests::fake_broker::{FakeBroker, Story},
+    tests::{
+        closed_port::ClosedPort,
+        fake_broker::{FakeBroker, Story},
+    },
 };
 
 /// Some connection.
@@ -38,12 +38,6 @@ async fn connect(bootstrap: &[&HostPort]) -> ClusterClient {
     timeout(Duration::from_secs(10), ClusterClient::connect(config(bootstrap), 1)).await.expect("reached")
 }
 
-/// A port where nobody listens.
-async fn closed_port() -> HostPort {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    HostPort::new("127.0.0.1", listener.local_addr().unwrap().port())
-}
-
 fn producer_id_request() -> InitProducerIdRequest {
     InitProducerIdRequest::default().with_transactional_id(None)
 }
@@ -53,8 +47,8 @@ async fn the_brokers_are_found_from_any_bootstrap_server_that_answers() {
     let story = story();
     let first = FakeBroker::join(1, &story).await;
     let _second = FakeBroker::join(2, &story).await;
-    let dead = closed_port().await;
-    let client = connect(&[&dead, &first.server, &dead]).await;
+    let dead = ClosedPort::reserve();
+    let client = connect(&[&dead.server, &first.server, &dead.server]).await;
     let metadata = client.metadata();
     assert_eq!(metadata.cluster_id.as_deref(), Some("one"));
     assert_eq!(metadata.brokers.len(), 2);
@@ -72,8 +66,8 @@ async fn the_brokers_are_found_from_any_bootstrap_server_that_answers() {
 #[tokio::test]
 async fn a_cluster_that_is_not_there_is_tried_on_and_the_reason_kept() {
     let story = story();
-    let dead = closed_port().await;
-    let client = ClusterClient::new(config(&[&dead]), 1);
+    let dead = ClosedPort::reserve();
+    let client = ClusterClient::new(config(&[&dead.server]), 1);
     assert!(timeout(Duration::from_millis(200), client.bootstrapped()).await.is_err());
     let error = client.last_error().expect("a reason");
     let CallError::Connection(connection) = &error else { panic!("{error}") };
@@ -220,8 +214,8 @@ async fn all_known_brokers_gone_means_back_to_the_bootstrap_servers() {
 async fn a_dead_broker_is_dialed_with_pauses_that_grow() {
     let story = story();
     let alive = FakeBroker::join(1, &story).await;
-    let dead = closed_port().await;
-    story.lock().unwrap().brokers.push((2, dead));
+    let dead = ClosedPort::reserve();
+    story.lock().unwrap().brokers.push((2, dead.server.clone()));
     let client = connect(&[&alive.server]).await;
     let started = Instant::now();
     for _ in 0..5 {
