@@ -1,7 +1,7 @@
 //! Record batches of magic 2, handled by their 61-byte headers alone.
 //!
-//! [`iter`] splits the records of a Fetch answer into [`BatchView`]s `[2]`, [`verdict`] decides from a header what
-//! happens to its batch `[3]`, [`rewrite`] makes it a batch of ours `[4]`. None of the three reads a payload.
+//! [`iter`] splits the records of a Fetch answer into [`BatchView`]s `[2]`, [`verdict()`] decides from a header what
+//! happens to its batch `[3]`, [`rewrite()`] makes it a batch of ours `[4]`. None of the three reads a payload.
 
 pub(crate) mod crc;
 pub mod iter;

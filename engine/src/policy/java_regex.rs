@@ -67,7 +67,7 @@ impl PatternList {
     /// Whether the whole of `name` matches one of the patterns.
     ///
     /// # Errors
-    /// When matching takes more than [`BACKTRACK_STEPS_MAX`] steps.
+    /// When matching takes more than a million steps.
     pub fn matches(&self, name: &str) -> Result<bool, MatchError> {
         let Some(regex) = &self.regex else { return Ok(false) };
         regex.is_match(name).map_err(|error| MatchError {
