@@ -17,9 +17,11 @@ use crate::{
     real::kafka::Cluster,
 };
 
-/// Time between two looks at the log files, at least; a look may take a twentieth of the time.
+/// Time between two looks at the log files: at least so much, and so often that looks take a twentieth of the time …
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const LOOK_SHARE: u32 = 20;
+/// … but never more: a look among thousands of folders may wait seconds for the disk.
+const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);
 /// What a process does when all is copied is measured after this pause and for so long.
 const SETTLES_IN: Duration = Duration::from_secs(3);
 const IDLE_FOR: Duration = Duration::from_secs(10);
@@ -121,7 +123,7 @@ impl Course<'_> {
             }
             bytes_before = bytes;
             let look = begin.elapsed().saturating_sub(looked_at);
-            thread::sleep(LOOK_EVERY.max(look * LOOK_SHARE));
+            thread::sleep((look * LOOK_SHARE).clamp(LOOK_EVERY, LOOK_EVERY_MAX));
         }
     }
 
