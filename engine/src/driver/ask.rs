@@ -1,4 +1,4 @@
-//! Single questions to the leader of one partition, each one request and one answer.
+//! Questions to the leader of a partition, or of several: one request and one answer.
 
 use std::collections::HashMap;
 
@@ -62,46 +62,83 @@ fn incomplete(request: &str) -> RequestFailure {
     RequestFailure::Unanswered(format!("the answer to {request} leaves out the partition that was asked for"))
 }
 
-/// The true log end, fenced by the leader epoch.
-pub(super) async fn log_end(cluster: &ClusterClient, place: &Place) -> Result<i64, RequestFailure> {
-    let partition = offset_for_leader_epoch_request::OffsetForLeaderPartition::default()
-        .with_partition(place.partition)
-        .with_current_leader_epoch(place.leader_epoch)
-        .with_leader_epoch(place.leader_epoch);
-    let topic = offset_for_leader_epoch_request::OffsetForLeaderTopic::default()
-        .with_topic(place.name())
-        .with_partitions(vec![partition]);
-    let request =
-        OffsetForLeaderEpochRequest::default().with_replica_id(BrokerId(NO_REPLICA)).with_topics(vec![topic]);
-    let answer = cluster.call(place.target(), &request).await?;
-    let partition = answer.topics.iter().flat_map(|topic| &topic.partitions).next();
-    let partition = partition.ok_or_else(|| incomplete("OffsetForLeaderEpoch"))?;
-    check(partition.error_code)?;
-    if partition.end_offset < 0 {
-        return Err(RequestFailure::Unanswered("the leader knows no end of its own epoch yet".to_owned()));
-    }
-    Ok(partition.end_offset)
+/// The true log ends of partitions of one leader, fenced by their leader epochs: an answer for each, in their order. Those
+/// of a topic stand together, here and below.
+pub(super) async fn log_ends(
+    cluster: &ClusterClient,
+    places: &[Place],
+) -> Result<Vec<Result<i64, RequestFailure>>, RequestFailure> {
+    let of_partition = |place: &Place| {
+        offset_for_leader_epoch_request::OffsetForLeaderPartition::default()
+            .with_partition(place.partition)
+            .with_current_leader_epoch(place.leader_epoch)
+            .with_leader_epoch(place.leader_epoch)
+    };
+    let topics = by_topic(places).map(|of_topic| {
+        offset_for_leader_epoch_request::OffsetForLeaderTopic::default()
+            .with_topic(of_topic[0].name())
+            .with_partitions(of_topic.iter().map(of_partition).collect())
+    });
+    let request = OffsetForLeaderEpochRequest::default()
+        .with_replica_id(BrokerId(NO_REPLICA))
+        .with_topics(topics.collect());
+    let Some(first) = places.first() else { return Ok(Vec::new()) };
+    let answer = cluster.call(first.target(), &request).await?;
+    let told = answer
+        .topics
+        .iter()
+        .flat_map(|topic| topic.partitions.iter().map(|told| ((topic.topic.as_str(), told.partition), told)));
+    Ok(in_order(places, "OffsetForLeaderEpoch", told, |_, told| {
+        check(told.error_code)?;
+        if told.end_offset < 0 {
+            let why = "the leader knows no end of its own epoch yet";
+            return Err(RequestFailure::Unanswered(why.to_owned()));
+        }
+        Ok(told.end_offset)
+    }))
 }
 
-/// The leader's state of a producer id.
+/// The same for one partition.
+pub(super) async fn log_end(cluster: &ClusterClient, place: &Place) -> Result<i64, RequestFailure> {
+    the_only(log_ends(cluster, std::slice::from_ref(place)).await?, "OffsetForLeaderEpoch")
+}
+
+/// The leader's state of a producer id for each partition.
+pub(super) async fn last_batches(
+    cluster: &ClusterClient,
+    places: &[Place],
+    producer_ids: &[i64],
+) -> Result<Vec<Result<Option<LastBatch>, RequestFailure>>, RequestFailure> {
+    let topics = by_topic(places).map(|of_topic| {
+        describe_producers_request::TopicRequest::default()
+            .with_name(of_topic[0].name())
+            .with_partition_indexes(of_topic.iter().map(|place| place.partition).collect())
+    });
+    let request = DescribeProducersRequest::default().with_topics(topics.collect());
+    let Some(first) = places.first() else { return Ok(Vec::new()) };
+    let answer = cluster.call(first.target(), &request).await?;
+    let told = answer.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|told| ((topic.name.as_str(), told.partition_index), told))
+    });
+    Ok(in_order(places, "DescribeProducers", told, |index, told| {
+        check(told.error_code)?;
+        let wanted = producer_ids.get(index).map(|id| ProducerId(*id));
+        let state = told.active_producers.iter().find(|state| Some(state.producer_id) == wanted);
+        Ok(state.and_then(|state| {
+            let producer_epoch = i16::try_from(state.producer_epoch).ok()?;
+            Some(LastBatch { producer_epoch, last_sequence: state.last_sequence })
+        }))
+    }))
+}
+
+/// The same for one partition.
 pub(super) async fn last_batch(
     cluster: &ClusterClient,
     place: &Place,
     producer_id: i64,
 ) -> Result<Option<LastBatch>, RequestFailure> {
-    let topic = describe_producers_request::TopicRequest::default()
-        .with_name(place.name())
-        .with_partition_indexes(vec![place.partition]);
-    let request = DescribeProducersRequest::default().with_topics(vec![topic]);
-    let answer = cluster.call(place.target(), &request).await?;
-    let partition = answer.topics.iter().flat_map(|topic| &topic.partitions).next();
-    let partition = partition.ok_or_else(|| incomplete("DescribeProducers"))?;
-    check(partition.error_code)?;
-    let state = partition.active_producers.iter().find(|state| state.producer_id == ProducerId(producer_id));
-    Ok(state.and_then(|state| {
-        let producer_epoch = i16::try_from(state.producer_epoch).ok()?;
-        Some(LastBatch { producer_epoch, last_sequence: state.last_sequence })
-    }))
+    let told = last_batches(cluster, std::slice::from_ref(place), &[producer_id]).await?;
+    the_only(told, "DescribeProducers")
 }
 
 /// The offset that `ListOffsets` gives for [`LATEST`] or [`EARLIEST`].
@@ -110,11 +147,10 @@ pub(super) async fn list_offset(
     place: &Place,
     timestamp: i64,
 ) -> Result<i64, RequestFailure> {
-    let offsets = list_offsets(cluster, std::slice::from_ref(place), timestamp).await?;
-    offsets.into_iter().next().unwrap_or_else(|| Err(incomplete("ListOffsets")))
+    the_only(list_offsets(cluster, std::slice::from_ref(place), timestamp).await?, "ListOffsets")
 }
 
-/// The same for partitions of one leader: an answer for each, in their order. Those of a topic stand together.
+/// The same for each of several partitions.
 pub(super) async fn list_offsets(
     cluster: &ClusterClient,
     places: &[Place],
@@ -127,7 +163,7 @@ pub(super) async fn list_offsets(
             .with_current_leader_epoch(place.leader_epoch)
             .with_timestamp(timestamp)
     };
-    let topics = places.chunk_by(|place, next| place.topic == next.topic).map(|of_topic| {
+    let topics = by_topic(places).map(|of_topic| {
         list_offsets_request::ListOffsetsTopic::default()
             .with_name(of_topic[0].name())
             .with_partitions(of_topic.iter().map(of_partition).collect())
@@ -138,14 +174,36 @@ pub(super) async fn list_offsets(
     let told = answer.topics.iter().flat_map(|topic| {
         topic.partitions.iter().map(|told| ((topic.name.as_str(), told.partition_index), told))
     });
-    let told: HashMap<(&str, i32), _> = told.collect();
-    let of = |place: &Place| {
-        let told = told.get(&(place.topic.as_str(), place.partition));
-        let told = told.ok_or_else(|| incomplete("ListOffsets"))?;
+    Ok(in_order(places, "ListOffsets", told, |_, told| {
         check(told.error_code)?;
         Ok(told.offset)
+    }))
+}
+
+fn the_only<T>(told: Vec<Result<T, RequestFailure>>, request: &str) -> Result<T, RequestFailure> {
+    told.into_iter().next().unwrap_or_else(|| Err(incomplete(request)))
+}
+
+fn by_topic(places: &[Place]) -> impl Iterator<Item = &[Place]> {
+    places.chunk_by(|place, next| place.topic == next.topic)
+}
+
+/// What `read` makes of the answer about each place, which has an index and is found by topic and partition.
+fn in_order<'a, T, R>(
+    places: &[Place],
+    request: &str,
+    told: impl Iterator<Item = ((&'a str, i32), &'a T)>,
+    read: impl Fn(usize, &T) -> Result<R, RequestFailure>,
+) -> Vec<Result<R, RequestFailure>>
+where
+    T: 'a,
+{
+    let told: HashMap<(&str, i32), &T> = told.collect();
+    let of = |(index, place): (usize, &Place)| {
+        let told = told.get(&(place.topic.as_str(), place.partition));
+        read(index, told.ok_or_else(|| incomplete(request))?)
     };
-    Ok(places.iter().map(of).collect())
+    places.iter().enumerate().map(of).collect()
 }
 
 /// The failure of a request that found nobody to go to.

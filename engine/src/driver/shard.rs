@@ -7,6 +7,7 @@ mod carry_out;
 mod emit;
 mod fetch;
 mod produce;
+mod questions;
 mod slot;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -19,6 +20,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::sleep;
 
 use self::produce::Queued;
+use self::questions::Questions;
 use self::slot::Slot;
 use super::fetcher::FetchAnswer;
 use super::lanes::{LaneKey, ProduceLanes};
@@ -98,10 +100,13 @@ pub(super) struct NewPartition {
     pub(super) source_compacts: bool,
 }
 
+/// An answer about each of the partitions that were asked about, in their order, or why there is none.
+type Told<T> = Result<Vec<Result<T, RequestFailure>>, RequestFailure>;
+
 /// How an errand ended: of a partition, or of many (by slots and tickets).
 pub(super) enum Done {
-    Offset { slot: usize, attempt: u64, question: Question, result: Result<i64, RequestFailure> },
-    LastBatch { slot: usize, attempt: u64, result: Result<Option<LastBatch>, RequestFailure> },
+    Offsets { asked: Vec<(usize, u64)>, question: Question, told: Told<i64> },
+    LastBatches { asked: Vec<(usize, u64)>, told: Told<Option<LastBatch>> },
     Tail { slot: usize, attempt: u64, result: Result<Tail, RequestFailure> },
     Copy { slot: usize, attempt: u64, result: Result<CopySearch, RequestFailure> },
     SourceSpan { slot: usize, attempt: u64, result: Result<SourceSpan, RequestFailure> },
@@ -146,6 +151,7 @@ pub(super) struct Shard {
     /// Of partitions that are not copied yet.
     starts: FlowStarts,
     errands: FuturesUnordered<Errand>,
+    questions: Questions,
     to_state: VecDeque<StateRequest>,
     plan: FetchPlan,
     paces: FetchPaces,
@@ -183,6 +189,7 @@ impl Shard {
             announced: BTreeSet::new(),
             starts: FlowStarts::default(),
             errands: FuturesUnordered::new(),
+            questions: Questions::default(),
             to_state: VecDeque::new(),
             plan: FetchPlan::default(),
             paces: FetchPaces::default(),
@@ -414,6 +421,7 @@ impl Shard {
                 break;
             }
         }
+        self.send_questions();
         self.fetch(now);
         self.report(false);
     }

@@ -48,7 +48,7 @@ pub struct LinedUp {
 }
 
 /// The next question of a line-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
     /// `OffsetForLeaderEpoch` with the current leader epoch: the true log end.
     LogEnd,

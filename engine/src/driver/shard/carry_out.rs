@@ -1,6 +1,7 @@
 //! Commands of partitions become requests; their answers go back to the machines.
 
-use super::{Done, Shard};
+use super::questions::request_of;
+use super::{Done, Shard, Told};
 use crate::clock;
 use crate::driver::ask;
 use crate::driver::lanes::{LINE_UP_LANE, SOURCE_SEARCH_LANE, TARGET_TAIL_LANE};
@@ -17,7 +18,7 @@ impl Shard {
     pub(super) fn carry_out(&mut self, now: Now, slot: usize, command: Command) {
         match command {
             Command::Ask { attempt, question, leader_epoch, producer_id } => {
-                self.ask(slot, attempt, question, leader_epoch, producer_id);
+                self.ask(now, (slot, attempt), question, leader_epoch, producer_id);
             }
             Command::ReadTail { attempt, from, to, producer_id } => {
                 let place = self.slots[slot].place(Side::Target, None, TARGET_TAIL_LANE);
@@ -73,37 +74,6 @@ impl Shard {
         }
     }
 
-    fn ask(
-        &mut self,
-        slot: usize,
-        attempt: u64,
-        question: Question,
-        leader_epoch: i32,
-        producer_id: Option<i64>,
-    ) {
-        let place = self.slots[slot].place(Side::Target, Some(leader_epoch), LINE_UP_LANE);
-        let target = self.parts.target.clone();
-        self.errands.push(Box::pin(async move {
-            let Some(place) = place else {
-                return Done::Offset { slot, attempt, question, result: Err(ask::no_leader()) };
-            };
-            match (question, producer_id) {
-                (Question::LastBatch, None) => Done::LastBatch { slot, attempt, result: Ok(None) },
-                (Question::LastBatch, Some(producer_id)) => {
-                    let result = ask::last_batch(&target, &place, producer_id).await;
-                    Done::LastBatch { slot, attempt, result }
-                }
-                (Question::LogEnd, _) => {
-                    Done::Offset { slot, attempt, question, result: ask::log_end(&target, &place).await }
-                }
-                (Question::HighWatermark, _) => {
-                    let result = ask::list_offset(&target, &place, ask::LATEST).await;
-                    Done::Offset { slot, attempt, question, result }
-                }
-            }
-        }));
-    }
-
     fn find_copy(&mut self, slot: usize, attempt: u64, to: i64, producer_id: i64) {
         let (source, target) = (self.parts.source.clone(), self.parts.target.clone());
         let of = &self.slots[slot];
@@ -124,14 +94,27 @@ impl Shard {
     pub(super) fn handle_done(&mut self, done: Done) {
         let now = clock::boot_time();
         match done {
-            Done::Offset { slot, attempt, question, result } => match result {
-                Ok(offset) => self.touch(slot).handle_offset(now, attempt, question, offset),
-                Err(why) => self.failed(now, slot, attempt, Side::Target, request_of(question), &why),
-            },
-            Done::LastBatch { slot, attempt, result } => match result {
-                Ok(last) => self.touch(slot).handle_last_batch(now, attempt, last),
-                Err(why) => self.failed(now, slot, attempt, Side::Target, "DescribeProducers", &why),
-            },
+            Done::Offsets { asked, question, told } => {
+                for ((slot, attempt), result) in asked.into_iter().zip(each(told)) {
+                    match result {
+                        Ok(offset) => self.touch(slot).handle_offset(now, attempt, question, offset),
+                        Err(why) => {
+                            self.failed(now, slot, attempt, Side::Target, request_of(question), &why);
+                        }
+                    }
+                }
+            }
+            Done::LastBatches { asked, told } => {
+                for ((slot, attempt), result) in asked.into_iter().zip(each(told)) {
+                    match result {
+                        Ok(last) => self.touch(slot).handle_last_batch(now, attempt, last),
+                        Err(why) => {
+                            let request = request_of(Question::LastBatch);
+                            self.failed(now, slot, attempt, Side::Target, request, &why);
+                        }
+                    }
+                }
+            }
             Done::Tail { slot, attempt, result } => match result {
                 Ok(tail) => self.touch(slot).handle_tail(now, attempt, tail),
                 Err(why) => self.failed(now, slot, attempt, Side::Target, "Fetch", &why),
@@ -165,7 +148,7 @@ impl Shard {
         }
     }
 
-    fn failed(
+    pub(super) fn failed(
         &mut self,
         now: Now,
         slot: usize,
@@ -207,10 +190,11 @@ impl Shard {
     }
 }
 
-fn request_of(question: Question) -> &'static str {
-    match question {
-        Question::LogEnd => "OffsetForLeaderEpoch",
-        Question::LastBatch => "DescribeProducers",
-        Question::HighWatermark => "ListOffsets",
-    }
+/// An answer for each who asked: where the request failed, that failure.
+fn each<T>(told: Told<T>) -> impl Iterator<Item = Result<T, RequestFailure>> {
+    let (answers, failure) = match told {
+        Ok(answers) => (answers, None),
+        Err(why) => (Vec::new(), Some(why)),
+    };
+    answers.into_iter().chain(std::iter::from_fn(move || failure.clone().map(Err)))
 }
