@@ -77,19 +77,30 @@ pub(super) fn odd(properties: &Properties) -> impl Iterator<Item = Warning> {
     let odd = properties.effective().filter_map(|entry| oddity(entry, properties.form()));
     let odd = odd.chain(properties.swallowing().map(|(entry, line)| {
         let text = format!("the `\\` before it has made line {line} a part of the value");
-        Warning::of(entry, text).remedy("remove that `\\`")
+        Warning::of(entry, text).remedy(SWALLOWED)
     }));
     odd.chain(properties.broken_off().map(|entry| {
         Warning::of(
             entry,
             "a blank stands behind the last `\\`, so the value does not go on in the next line",
         )
-        .remedy("remove the blank")
+        .remedy(BROKEN_OFF)
     }))
 }
 
+/// What to do where a value goes on in a line that has a key of its own.
+const SWALLOWED: &str = "remove that `\\`";
+
+/// What to do where a value does not go on in the next line.
+const BROKEN_OFF: &str = "remove the blank";
+
+/// Whether it tells of the text that the entries were cut out of, rather than of the entries.
+pub(super) fn is_of_the_text(warning: &Warning) -> bool {
+    [SWALLOWED, BROKEN_OFF, BACKSLASH].contains(&&*warning.remedy)
+}
+
 /// What to do where a backslash was lost.
-pub(super) const BACKSLASH: &str = "write `\\\\` for a backslash";
+const BACKSLASH: &str = "write `\\\\` for a backslash";
 
 /// Values out of which the reader took a backslash that was probably meant, of keys that somebody knows: under others a
 /// secret may stand, and nothing reads them. Not where [`odd`] tells of it.
