@@ -1,7 +1,7 @@
 //! Bodies of the fuzz targets: any bytes go in, what must hold of the answer is asserted.
 //!
 //! F1 Nothing panics or reserves by a length that the input names. F2 Slices that come out lie in the input. F3 A
-//! patched CRC is as right, or wrong by the same bits, as the one that came. F4 Trimming keeps the last records.
+//! patched CRC is as right, or wrong by the same bits, as the one that came. F4 Re-encoding keeps records as consumers see them.
 //! F5 Merging keeps all records.
 
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::batch::{
     BatchHeader, BatchView, Entry, HEADER_BYTES, ProducerStamp, Verdict, batches, crc, rewrite, verdict,
 };
-use crate::record::{Merge, Record, records, trim};
+use crate::record::{Merge, Record, Reencoded, records, reencode, upgrade};
 use crate::{DecodeError, fetch};
 
 const UNPACKED_BYTES_MAX: usize = 1 << 20;
@@ -44,12 +44,13 @@ fn walk(input: &Bytes) {
                 assert_inside(view.bytes(), input);
                 walked_bytes += view.bytes().len();
                 forwarded(&view);
-                trimmed(&view);
+                reencoded(&view);
                 merged(&view);
             }
-            Ok(Entry::Legacy { bytes, .. }) => {
+            Ok(Entry::Legacy { bytes, offset, .. }) => {
                 assert_inside(&bytes, input);
                 walked_bytes += bytes.len();
+                upgraded(&bytes, offset);
             }
             Err(_) => return,
         }
@@ -71,21 +72,43 @@ fn forwarded(view: &BatchView) {
     assert_eq!(fields, (0, stamp.producer_id, stamp.producer_epoch, stamp.base_sequence));
 }
 
-fn trimmed(view: &BatchView) {
+fn reencoded(view: &BatchView) {
     let view = sound(view);
-    let first_offset = view.header().base_offset + i64::from(view.header().last_offset_delta / 2);
-    if view.header().base_offset < first_offset && verdict(view.header(), 0) == Verdict::HeaderOnly {
-        assert_eq!(verdict(view.header(), first_offset), Verdict::Trim { first_offset });
+    let header = view.header();
+    let first_offset = header.base_offset + i64::from(header.last_offset_delta / 2);
+    if header.base_offset < first_offset && verdict(header, 0) == Verdict::HeaderOnly {
+        assert_eq!(verdict(header, first_offset), Verdict::Reencode);
     }
-    let Ok(kept) = trim(&view, first_offset, UNPACKED_BYTES_MAX) else { return };
+    let Ok(kept) = reencode(&view, first_offset, UNPACKED_BYTES_MAX) else { return };
+    let Ok(mut all) = absolute(&view) else { return };
+    all.retain(|(offset, ..)| *offset >= first_offset);
+    let Some(Reencoded { view: kept, gaps }) = kept else {
+        return assert!(all.is_empty(), "records at or behind the first offset are kept");
+    };
     assert_eq!(kept.check_crc(), Ok(()));
     assert!(kept.header().is_dense());
-    assert_eq!(kept.header().base_offset, first_offset);
-    assert_eq!(kept.header().last_offset(), view.header().last_offset());
-    assert_eq!(kept.header().last_sequence(), view.header().last_sequence());
-    let (all, rest) = (absolute(&view), absolute(&kept));
-    let (all, rest) = (all.expect("trim read them"), rest.expect("trim wrote them"));
-    assert!(all.ends_with(&rest) && !rest.is_empty(), "trimming keeps the last records as they are");
+    let mut rest = absolute(&kept).expect("re-encoding wrote them");
+    for gap in gaps {
+        let (from, index) = (&mut rest[gap.index as usize..], gap.index);
+        let moved = gap.offset - from[0].0;
+        assert!(moved > 0, "the gap before record {index} is none");
+        from.iter_mut().for_each(|(offset, ..)| *offset += moved);
+    }
+    assert_eq!(rest, all, "re-encoding keeps records as consumers see them");
+}
+
+/// A message of an old format, its CRC made right.
+fn upgraded(message: &Bytes, offset: i64) {
+    const CRC_AT: usize = 12;
+    let mut sound = message.to_vec();
+    let mut crc = flate2::Crc::new();
+    crc.update(&sound[CRC_AT + 4..]);
+    sound[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.sum().to_be_bytes());
+    let Ok(Some(Reencoded { view, gaps })) = upgrade(&sound.into(), 0, UNPACKED_BYTES_MAX) else { return };
+    assert_eq!(view.check_crc(), Ok(()));
+    assert!(view.header().is_dense());
+    assert!(gaps.iter().all(|gap| gap.offset <= offset), "a message has the offset of its last record");
+    absolute(&view).expect("what was written is read");
 }
 
 /// The batch, and itself once more behind it.
@@ -111,14 +134,13 @@ fn sound(view: &BatchView) -> BatchView {
     BatchView::parse(bytes.into()).expect("only the CRC has changed")
 }
 
-/// Records with their offset and timestamp.
+/// Records with their offset, and the timestamp that a consumer sees.
 fn absolute(view: &BatchView) -> Result<Vec<(i64, i64, Record)>, DecodeError> {
-    let (base_offset, base_timestamp) = (view.header().base_offset, view.header().base_timestamp);
     records(view, UNPACKED_BYTES_MAX)?
         .map(|record| {
             let record = record?;
-            let offset = base_offset + i64::from(record.offset_delta);
-            let timestamp_ms = base_timestamp.wrapping_add(record.timestamp_delta);
+            let offset = view.header().base_offset + i64::from(record.offset_delta);
+            let timestamp_ms = view.header().timestamp_ms(record.timestamp_delta);
             Ok((offset, timestamp_ms, Record { offset_delta: 0, timestamp_delta: 0, ..record }))
         })
         .collect()

@@ -1,16 +1,21 @@
 //! The records inside a batch: the slow path, for batches that cannot go on as they are.
 //!
-//! Forwarding reads no record. This is for trimming, for merging, for topics of our own, and for whoever has to look
+//! Forwarding reads no record. This is for re-encoding, for merging, for topics of our own, and for whoever has to look
 //! inside.
 
 mod builder;
 mod codec;
+mod dense;
 mod fields;
+mod legacy;
 mod merge;
-mod trim;
+mod reencode;
+mod walk;
 
 pub use builder::BatchBuilder;
 pub use codec::{compress, decompress};
+pub use dense::{OffsetRun, Reencoded};
 pub use fields::{Header, Record, Records, records};
+pub use legacy::upgrade;
 pub use merge::{Merge, can_merge};
-pub use trim::trim;
+pub use reencode::reencode;

@@ -1,9 +1,9 @@
-//! Topics on real clusters: where they begin, growth and appearance while running, configs, names, what is left out or held.
+//! Topics on real clusters: where they begin, growth and appearance while running, configs, names, what is left out.
 //!
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, configs, held, run, start, topics};
+use twinlog_tests::scenario::{Scale, Scenario, configs, run, start, topics};
 
 fn check(scenario: &Scenario) -> Result<()> {
     run(scenario, &Scale::small()).map(drop)
@@ -52,11 +52,6 @@ fn first_starts_of_two_at_once() -> Result<()> {
 #[test]
 fn leaderless_at_the_start() -> Result<()> {
     check(&topics::partition_without_leader())
-}
-
-#[test]
-fn kinds_of_batches_that_hold_their_partition_alone() -> Result<()> {
-    check(&held::kinds_that_are_held())
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use twinlog_protocol::batch::BatchView;
-use twinlog_protocol::record::{Record, records};
+use twinlog_protocol::batch::{BatchView, Entry};
+use twinlog_protocol::record::{Record, records, upgrade};
 
 use super::ask::{self, Place};
 use super::stretch;
@@ -45,11 +45,8 @@ pub(super) trait Logs: Sync {
     /// Where the source's log ends.
     fn source_end(&self) -> impl Future<Output = Result<i64, RequestFailure>> + Send;
 
-    /// Batches of the source from an offset on.
-    fn source_batches(
-        &self,
-        from: i64,
-    ) -> impl Future<Output = Result<Vec<BatchView>, RequestFailure>> + Send;
+    /// What the source holds from an offset on.
+    fn source_entries(&self, from: i64) -> impl Future<Output = Result<Vec<Entry>, RequestFailure>> + Send;
 }
 
 /// Both sides of a partition.
@@ -77,8 +74,8 @@ impl Logs for Sides<'_> {
         ask::list_offset(self.source, &self.source_place, ask::LATEST).await
     }
 
-    async fn source_batches(&self, from: i64) -> Result<Vec<BatchView>, RequestFailure> {
-        Ok(stretch::read(self.source, &self.source_place, from).await?.batches)
+    async fn source_entries(&self, from: i64) -> Result<Vec<Entry>, RequestFailure> {
+        Ok(stretch::read(self.source, &self.source_place, from).await?.entries)
     }
 }
 
@@ -215,7 +212,11 @@ async fn find_batch(
 ) -> Result<(Matches, usize), RequestFailure> {
     let nowhere = (Matches::None { all_read: true }, 0);
     let Some(digests) = digests(wanted) else { return Ok(nowhere) };
-    let start = logs.source_since(wanted.header().base_timestamp).await?;
+    // Records of magic 0 have no time. To a broker, negative times are names of its own for places in the log.
+    let start = match wanted.header().base_timestamp {
+        time_ms @ 0.. => logs.source_since(time_ms).await?,
+        ..0 => logs.source_since(ask::EARLIEST).await?,
+    };
     if start < 0 {
         return Ok(nowhere);
     }
@@ -225,15 +226,14 @@ async fn find_batch(
     let (mut position, mut searched, mut limit) = (start, 0, bytes_max);
     let mut is_behind = false;
     while searched < limit && position < end {
-        let batches = logs.source_batches(position).await?;
-        let Some(last) = batches.last() else {
+        let entries = logs.source_entries(position).await?;
+        let Some(next) = entries.last().map(Entry::next_offset) else {
             position = end;
             break;
         };
-        let next = last.header().next_offset();
-        for view in &batches {
-            searched += view.bytes().len();
-            search.look_at(view);
+        for entry in &entries {
+            searched += entry.bytes().len();
+            search.look_at(entry);
         }
         if search.found.is_some() && !std::mem::replace(&mut is_behind, true) {
             limit = searched + SEARCHED_BEHIND_BYTES;
@@ -256,10 +256,23 @@ struct Search {
 }
 
 impl Search {
-    fn look_at(&mut self, view: &BatchView) {
-        if view.header().attributes.is_control() {
-            return;
+    fn look_at(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Batch(view) if view.header().attributes.is_control() => {}
+            Entry::Batch(view) => {
+                let base_offset = view.header().base_offset;
+                self.look_into(view, |record| base_offset.saturating_add(record.offset_delta.into()));
+            }
+            Entry::Legacy { bytes, .. } => {
+                if let Ok(Some(upgraded)) = upgrade(bytes, 0, UNPACKED_BYTES_MAX) {
+                    let offset_of = |record: &Record| upgraded.offset_at(record.offset_delta.unsigned_abs());
+                    self.look_into(&upgraded.view, offset_of);
+                }
+            }
         }
+    }
+
+    fn look_into(&mut self, view: &BatchView, offset_of: impl Fn(&Record) -> i64) {
         let Ok(records) = records(view, UNPACKED_BYTES_MAX) else { return };
         for record in records.flatten() {
             self.window.push_back(digest(view, &record));
@@ -268,8 +281,7 @@ impl Search {
             }
             if self.window.iter().eq(&self.wanted) {
                 self.several |= self.found.is_some();
-                self.found =
-                    Some(view.header().base_offset.saturating_add(i64::from(record.offset_delta) + 1));
+                self.found = Some(offset_of(&record).saturating_add(1));
             }
         }
     }
@@ -282,7 +294,7 @@ fn digests(view: &BatchView) -> Option<Vec<u64>> {
 
 fn digest(view: &BatchView, record: &Record) -> u64 {
     let mut hasher = DefaultHasher::new();
-    view.header().base_timestamp.wrapping_add(record.timestamp_delta).hash(&mut hasher);
+    view.header().timestamp_ms(record.timestamp_delta).hash(&mut hasher);
     (&record.key, &record.value).hash(&mut hasher);
     for header in &record.headers {
         (&header.key, &header.value).hash(&mut hasher);

@@ -316,7 +316,7 @@ impl StateTopic {
             stretch => stretch?,
         };
         let mut read = LogRead { next_offset: from, ..LogRead::default() };
-        for view in &stretch.batches {
+        for view in stretch.batches() {
             let header = view.header();
             read.next_offset = header.next_offset();
             if header.producer_id >= 0 && !header.attributes.is_control() {

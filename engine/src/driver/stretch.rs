@@ -88,11 +88,26 @@ pub(super) async fn fetch_in(
     })
 }
 
-/// Batches from an offset on, and where the log begins and ends.
+/// What a log holds from an offset on, and where it begins.
 #[derive(Debug)]
 pub(super) struct Stretch {
-    pub(super) batches: Vec<BatchView>,
+    pub(super) entries: Vec<Entry>,
     pub(super) log_start: i64,
+}
+
+impl Stretch {
+    /// The batches: older formats carry no producer id, so nothing of ours is in them.
+    pub(super) fn batches(&self) -> impl Iterator<Item = &BatchView> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Entry::Batch(view) => Some(view),
+            Entry::Legacy { .. } => None,
+        })
+    }
+
+    /// Where to read on; none where nothing was there.
+    pub(super) fn next_offset(&self) -> Option<i64> {
+        self.entries.last().map(Entry::next_offset)
+    }
 }
 
 /// Reads once from `from`. An offset below the log start is an error of the broker's ([`ErrorCode::OffsetOutOfRange`]).
@@ -110,7 +125,7 @@ pub(super) async fn read_batch(
     place: &Place,
     offset: i64,
 ) -> Result<Option<BatchView>, RequestFailure> {
-    Ok(read_at_most(cluster, place, offset, 1).await?.batches.into_iter().next())
+    Ok(read_at_most(cluster, place, offset, 1).await?.batches().next().cloned())
 }
 
 async fn read_at_most(
@@ -136,16 +151,9 @@ async fn read_at_most(
         return Err(RequestFailure::Unanswered("the answer to Fetch leaves out the partition".to_owned()));
     };
     ErrorCode::check(partition.error_code).map_err(RequestFailure::Broker)?;
-    let mut found = Vec::new();
-    for entry in batches(partition.records) {
-        match entry {
-            Ok(Entry::Batch(view)) => found.push(view),
-            // Older formats carry no producer id: nothing of ours.
-            Ok(Entry::Legacy { .. }) => {}
-            Err(fault) => return Err(RequestFailure::Unanswered(fault.to_string())),
-        }
-    }
-    Ok(Stretch { batches: found, log_start: partition.log_start_offset })
+    let entries = batches(partition.records).collect::<Result<Vec<_>, _>>();
+    let entries = entries.map_err(|fault| RequestFailure::Unanswered(fault.to_string()))?;
+    Ok(Stretch { entries, log_start: partition.log_start_offset })
 }
 
 /// Reads `from..to`, beginning at the log start if that is later, and counts the batches of `producer_id`.
@@ -161,14 +169,12 @@ pub(super) async fn read_tail(
     let mut position = tail.from;
     while position < to {
         let stretch = read(cluster, place, position).await?;
-        let Some(last) = stretch.batches.last() else {
+        let Some(next) = stretch.next_offset() else {
             // The last offsets of a compacted log may be gone.
             return if stretch.log_start > position { Err(log_moved(position)) } else { Ok(tail) };
         };
-        let next = last.header().next_offset();
         stretch
-            .batches
-            .iter()
+            .batches()
             .filter(|view| view.header().next_offset() > position)
             .for_each(|view| count(&mut tail, view, producer_id));
         position = next.max(position + 1);

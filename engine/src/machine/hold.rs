@@ -28,8 +28,8 @@ impl fmt::Display for Side {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldReason {
-    /// A batch of a kind that cannot be copied faithfully yet.
-    #[error("the batch at upstream offset {offset} cannot be copied yet: {kind}")]
+    /// A batch that nobody can read.
+    #[error("the batch at upstream offset {offset} cannot be copied: {kind}")]
     Unsupported {
         /// First upstream offset of the batch.
         offset: i64,

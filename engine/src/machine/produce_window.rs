@@ -30,12 +30,22 @@ pub struct Sent {
     pub records: u32,
     /// Upstream offset of its first record.
     pub upstream: i64,
+    /// Upstream offset behind its last one.
+    pub upstream_next: i64,
     /// Bytes of it at the source.
     pub bytes: usize,
     /// Bytes of it as it is sent.
     pub sent_bytes: usize,
     /// Batches of the source in it.
     pub batches: u32,
+}
+
+impl Sent {
+    /// Number of the record behind it.
+    #[must_use]
+    pub fn next_number(&self) -> u64 {
+        self.number + u64::from(self.records)
+    }
 }
 
 /// How a Produce request ended for a batch.
@@ -209,7 +219,7 @@ mod tests {
     const ACK: ProduceAnswer = ProduceAnswer::Acknowledged { base_offset: 40 };
 
     fn batch(number: u64) -> Sent {
-        Sent { number, records: 1, upstream: 0, bytes: 100, sent_bytes: 100, batches: 1 }
+        Sent { number, records: 1, upstream: 0, upstream_next: 1, bytes: 100, sent_bytes: 100, batches: 1 }
     }
 
     fn window(fresh: bool, sent: u64) -> ProduceWindow {

@@ -197,7 +197,9 @@ impl Checker {
     /// Upstream offset of the record that has to come next; none when all are there.
     pub(crate) fn missing(&self, index: usize, source: &SourcePartition) -> Option<i64> {
         let next = self.partitions[index].next;
-        let from = next.unwrap_or_else(|| source.place_of(self.starts.of(index, source)));
+        // What is left of a batch may lie below the log start, all of it.
+        let start = self.starts.of(index, source).max(source.log_start);
+        let from = next.unwrap_or_else(|| source.place_of(start));
         source.data[from..].iter().copied().find(|offset| !source.is_optional(*offset))
     }
 
@@ -246,9 +248,12 @@ impl Copied {
         let Some(next) = self.next else {
             let from = source.place_of(start);
             assert!(from <= place, "S1: p{index} begins with {upstream}, which lies before {start}");
-            let is_first = |log_start: &i64| source.place_of(start.max(*log_start)) == place;
-            let starts_right = source.log_starts.iter().any(is_first)
-                || source.data[from..place].iter().all(|offset| source.is_optional(*offset));
+            let is_first_from = |from: usize| {
+                from <= place && source.data[from..place].iter().all(|offset| source.is_optional(*offset))
+            };
+            let mut log_starts = source.log_starts.iter();
+            let starts_right = is_first_from(from)
+                || log_starts.any(|log_start| is_first_from(source.place_of(start.max(*log_start))));
             assert!(starts_right, "X1: p{index} begins with {upstream}, not with {start}");
             self.next = Some(place + 1);
             return;

@@ -1,14 +1,19 @@
-//! The source: partitions whose records are their own upstream offsets, in batches of any size, with holes.
+//! The source: partitions whose records are their own upstream offsets, in batches of any size, with holes between them and
+//! inside.
 //!
 //! Records that compaction removed are optional from then on: whoever read them before may still copy them.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use fastrand::Rng;
 use twinlog_engine::machine::partition::SourceSpan;
 use twinlog_protocol::batch::{Attributes, BatchHeader};
 use twinlog_protocol::record::BatchBuilder;
+
+/// Attributes of a transaction marker.
+const CONTROL: i16 = 0x30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -25,11 +30,28 @@ struct Piece {
     base_offset: i64,
     count: u32,
     kind: Kind,
+    /// Records of data that compaction took, a bit for each.
+    gone: u16,
 }
 
 impl Piece {
     fn next_offset(&self) -> i64 {
         self.base_offset + i64::from(self.count)
+    }
+
+    /// The records of data that are there.
+    fn records(&self) -> impl Iterator<Item = i64> + use<> {
+        let Self { base_offset, count, kind, gone } = *self;
+        let is_there = move |index: &u32| kind == Kind::Data && gone >> index & 1 == 0;
+        (0..count).filter(is_there).map(move |index| base_offset + i64::from(index))
+    }
+
+    /// The cleaner takes some of the records, perhaps all.
+    fn thin(&mut self, rng: &mut Rng) {
+        self.gone |= rng.u16(..);
+        if self.records().next().is_none() {
+            self.kind = Kind::Emptied;
+        }
     }
 }
 
@@ -57,7 +79,7 @@ pub(crate) fn value_of(offset: i64) -> Bytes {
 
 impl SourcePartition {
     pub(crate) fn new(topic_id: u128, first_offset: i64, recut: bool) -> Self {
-        let first = Piece { base_offset: first_offset, count: 0, kind: Kind::Removed };
+        let first = Piece { base_offset: first_offset, count: 0, kind: Kind::Removed, gone: 0 };
         Self {
             topic_id,
             log_start: first_offset,
@@ -95,10 +117,12 @@ impl SourcePartition {
         } else {
             (Kind::Data, if rng.bool() { rng.u32(1..4) } else { rng.u32(1..=SOURCE_BATCH_RECORDS_MAX) })
         };
-        self.pieces.push(Piece { base_offset, count, kind });
-        if kind == Kind::Data {
-            self.data.extend(base_offset..base_offset + i64::from(count));
+        let mut piece = Piece { base_offset, count, kind, gone: 0 };
+        if kind == Kind::Data && rng.f64() < hole_chance {
+            piece.thin(rng);
         }
+        self.data.extend(piece.records());
+        self.pieces.push(piece);
     }
 
     /// Retention: the log starts later, inside a batch as likely as not.
@@ -119,15 +143,21 @@ impl SourcePartition {
         });
     }
 
-    /// The cleaner removes some whole batches below `to`.
+    /// The cleaner goes through some batches below `to`: it thins them, or takes them whole.
     pub(crate) fn compact(&mut self, rng: &mut Rng, to: i64) {
         for piece in &mut self.pieces {
-            if piece.kind == Kind::Data && piece.next_offset() <= to && rng.bool() {
-                piece.kind = if rng.bool() { Kind::Emptied } else { Kind::Removed };
-                for offset in piece.base_offset..piece.next_offset() {
-                    self.optional.insert(offset, ());
-                }
+            if piece.kind != Kind::Data || piece.next_offset() > to || rng.bool() {
+                continue;
             }
+            let before = *piece;
+            match rng.u8(..3) {
+                0 => piece.kind = Kind::Emptied,
+                1 => piece.kind = Kind::Removed,
+                _ => piece.thin(rng),
+            }
+            let kept: Vec<i64> = piece.records().collect();
+            let gone = before.records().filter(|offset| !kept.contains(offset));
+            self.optional.extend(gone.map(|offset| (offset, ())));
         }
     }
 
@@ -144,14 +174,16 @@ impl SourcePartition {
         while let Some(piece) = pieces.next() {
             if piece.kind == Kind::Data && self.recut {
                 let mut end = piece.next_offset();
+                let mut records: Vec<i64> = piece.records().collect();
                 while let Some(next) =
                     pieces.next_if(|next| next.kind == Kind::Data && next.base_offset == end)
                 {
                     end = next.next_offset();
+                    records.extend(next.records());
                 }
                 let back = rng.i64(..3).min(offset - piece.base_offset).max(0);
                 let start = piece.base_offset.max(offset.min(end) - back);
-                put_cut(&mut out, rng, start, end);
+                put_cut(&mut out, rng, start..end, &records);
             } else {
                 put_piece(&mut out, *piece);
             }
@@ -160,45 +192,57 @@ impl SourcePartition {
     }
 }
 
-fn put_cut(out: &mut BytesMut, rng: &mut Rng, mut start: i64, end: i64) {
-    while start < end {
-        let count = rng.u32(1..9).min(u32::try_from(end - start).expect("stretches are short"));
-        put_piece(out, Piece { base_offset: start, count, kind: Kind::Data });
-        start += i64::from(count);
+fn put_cut(out: &mut BytesMut, rng: &mut Rng, mut offsets: Range<i64>, records: &[i64]) {
+    while !offsets.is_empty() {
+        let end = (offsets.start + rng.i64(1..9)).min(offsets.end);
+        put_batch(out, offsets.start..end, records.iter().copied(), 0);
+        offsets.start = end;
     }
 }
 
 fn put_piece(out: &mut BytesMut, piece: Piece) {
-    let Piece { base_offset, count, kind } = piece;
-    match kind {
+    let offsets = piece.base_offset..piece.next_offset();
+    match piece.kind {
         Kind::Removed => {}
-        Kind::Data => out.put_slice(&batch_of(base_offset, count)),
-        Kind::Control | Kind::Emptied => {
-            let is_control = kind == Kind::Control;
-            let header = BatchHeader {
-                base_offset,
-                batch_length: 49,
-                partition_leader_epoch: 0,
-                magic: 2,
-                crc: 0,
-                attributes: Attributes(if is_control { 0x30 } else { 0 }),
-                last_offset_delta: count.cast_signed() - 1,
-                base_timestamp: 0,
-                max_timestamp: 0,
-                producer_id: 1,
-                producer_epoch: 0,
-                base_sequence: -1,
-                record_count: 0,
-            };
-            out.put_slice(&header.encode());
-        }
+        Kind::Data | Kind::Emptied => put_batch(out, offsets, piece.records(), 0),
+        Kind::Control => put_batch(out, offsets, [], CONTROL),
     }
 }
 
-fn batch_of(base_offset: i64, count: u32) -> Bytes {
-    let mut builder = BatchBuilder::new().base_offset(base_offset);
-    for offset in base_offset..base_offset + i64::from(count) {
+/// A batch that spans `offsets`, with those of `records` that lie there.
+fn put_batch(
+    out: &mut BytesMut,
+    offsets: Range<i64>,
+    records: impl IntoIterator<Item = i64>,
+    attributes: i16,
+) {
+    let count = |from: i64, to: i64| u32::try_from(to - from).expect("batches are small");
+    let mut builder = BatchBuilder::new().base_offset(offsets.start);
+    let mut next = offsets.start;
+    for offset in records.into_iter().filter(|offset| offsets.contains(offset)) {
+        builder.leave_gap(count(next, offset)).expect("batches are small");
         builder.push(offset, None, Some(value_of(offset)), Vec::new()).expect("eight bytes fit a record");
+        next = offset + 1;
     }
-    builder.build().expect("a batch of tiny records").bytes().clone()
+    let last_offset_delta = count(offsets.start, offsets.end).cast_signed() - 1;
+    builder.leave_gap(count(next, offsets.end)).expect("batches are small");
+    if let Ok(batch) = builder.build() {
+        return out.put_slice(batch.bytes());
+    }
+    let header = BatchHeader {
+        base_offset: offsets.start,
+        batch_length: 49,
+        partition_leader_epoch: 0,
+        magic: 2,
+        crc: 0,
+        attributes: Attributes(attributes),
+        last_offset_delta,
+        base_timestamp: 0,
+        max_timestamp: 0,
+        producer_id: 1,
+        producer_epoch: 0,
+        base_sequence: -1,
+        record_count: 0,
+    };
+    out.put_slice(&header.encode());
 }

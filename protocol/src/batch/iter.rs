@@ -9,7 +9,7 @@
 use bytes::Bytes;
 
 use super::layout::{BATCH_LENGTH_MIN, LENGTH_COUNTS_FROM, MAGIC_AT};
-use super::verdict::{Dropped, Unsupported, Verdict, verdict};
+use super::verdict::{Dropped, Verdict, verdict};
 use super::view::BatchView;
 use crate::DecodeError;
 
@@ -27,7 +27,7 @@ pub fn batches(records: Bytes) -> Batches {
 pub enum Entry {
     /// A batch of magic 2.
     Batch(BatchView),
-    /// A message of magic 0 or 1, or a compressed wrapper of several: recognised, not decoded.
+    /// A message of magic 0 or 1, or a compressed wrapper of several: recognised, not decoded ([`upgrade`](crate::record::upgrade)).
     Legacy {
         /// 0 or 1.
         magic: i8,
@@ -45,7 +45,43 @@ impl Entry {
         match self {
             Self::Batch(view) => verdict(view.header(), position),
             Self::Legacy { offset, .. } if *offset < position => Verdict::Drop(Dropped::BelowPosition),
-            Self::Legacy { magic, .. } => Verdict::Hold(Unsupported::Legacy { magic: *magic }),
+            Self::Legacy { .. } => Verdict::Reencode,
+        }
+    }
+
+    /// All its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        match self {
+            Self::Batch(view) => view.bytes(),
+            Self::Legacy { bytes, .. } => bytes,
+        }
+    }
+
+    /// First offset that is named: of a message from before magic 2 the last one, where it wraps several.
+    #[must_use]
+    pub fn offset(&self) -> i64 {
+        match self {
+            Self::Batch(view) => view.header().base_offset,
+            Self::Legacy { offset, .. } => *offset,
+        }
+    }
+
+    /// Offset to read next behind it.
+    #[must_use]
+    pub fn next_offset(&self) -> i64 {
+        match self {
+            Self::Batch(view) => view.header().next_offset(),
+            Self::Legacy { offset, .. } => offset.saturating_add(1),
+        }
+    }
+
+    /// Epoch of the leader that appended it, -1 where the format does not tell.
+    #[must_use]
+    pub fn leader_epoch(&self) -> i32 {
+        match self {
+            Self::Batch(view) => view.header().partition_leader_epoch,
+            Self::Legacy { .. } => -1,
         }
     }
 }
@@ -122,18 +158,16 @@ impl Batches {
         let at = self.at;
         let bytes = self.rest.split_to(total);
         self.at += total;
-        let (entry, first, next) = if magic == 2 {
-            let view = BatchView::parse(bytes).map_err(|error| moved(error, at))?;
-            let (first, next) = (view.header().base_offset, view.header().next_offset());
-            (Entry::Batch(view), first, next)
+        let entry = if magic == 2 {
+            Entry::Batch(BatchView::parse(bytes).map_err(|error| moved(error, at))?)
         } else {
-            (Entry::Legacy { magic, offset, bytes }, offset, offset.saturating_add(1))
+            Entry::Legacy { magic, offset, bytes }
         };
-        if first < self.next_offset {
-            let reason = "offsets of a log only grow";
-            return Err(DecodeError::BadValue { field: "base offset", at, value: first, reason });
+        if entry.offset() < self.next_offset {
+            let (value, reason) = (entry.offset(), "offsets of a log only grow");
+            return Err(DecodeError::BadValue { field: "base offset", at, value, reason });
         }
-        self.next_offset = next;
+        self.next_offset = entry.next_offset();
         Ok(Some(entry))
     }
 

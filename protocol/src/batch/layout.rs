@@ -154,6 +154,16 @@ impl BatchHeader {
         if self.base_sequence < 0 { -1 } else { sequence_after(self.base_sequence, self.last_offset_delta) }
     }
 
+    /// The timestamp, in ms, that a consumer sees at a record with this delta.
+    #[must_use]
+    pub fn timestamp_ms(&self, delta: i64) -> i64 {
+        match self.attributes.timestamp_type() {
+            // Kafka's readers add in wrapping arithmetic.
+            TimestampType::CreateTime => self.base_timestamp.wrapping_add(delta),
+            TimestampType::LogAppendTime => self.max_timestamp,
+        }
+    }
+
     /// Every offset of the batch holds a record: what a broker demands of a producer.
     #[must_use]
     pub fn is_dense(&self) -> bool {

@@ -21,6 +21,11 @@ pub struct ProducerStamp {
     pub base_sequence: i32,
 }
 
+impl ProducerStamp {
+    /// No producer: whoever sends the batch says who he is.
+    pub const NOBODY: Self = Self { producer_id: -1, producer_epoch: -1, base_sequence: -1 };
+}
+
 /// A batch on its way to the target: a header of ours and the payload as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forwarded {

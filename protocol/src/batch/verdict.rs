@@ -1,7 +1,7 @@
 //! `[3]` What happens to a batch, decided from its header and the position of reading.
 //!
-//! Order of the rules: what consumers never see is dropped first, then what cannot be forwarded yet is held, then
-//! the position decides between trimming and the header-only path.
+//! Order of the rules: what consumers never see is dropped first, then what nobody can read is held; what is left goes
+//! under a new header wherever that says all there is to say.
 
 use std::fmt;
 
@@ -12,11 +12,9 @@ use super::layout::{BatchHeader, TimestampType};
 pub enum Verdict {
     /// The payload goes on as it is, under a header of ours.
     HeaderOnly,
-    /// Re-encoded without the records below `first_offset`.
-    Trim {
-        /// First upstream offset that is kept.
-        first_offset: i64,
-    },
+    /// The records from the position on go on as a batch written anew: some were taken by the cleaner, or lie below the
+    /// position, or they have one time together that a header of ours would lose.
+    Reencode,
     /// Nothing of it is forwarded; its offsets are a hole.
     Drop(Dropped),
     /// The partition waits: forwarding would be wrong or is not built.
@@ -47,41 +45,17 @@ impl fmt::Display for Dropped {
 /// Why a partition waits before a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsupported {
-    /// A target refuses a batch whose offsets are not all taken.
-    Thinned {
-        /// Records that are left.
-        records: i32,
-        /// Offsets that the batch spans.
-        offsets: i64,
-    },
-    /// The records have one time in the header, which is lost under a header of ours.
-    LogAppendTime,
     /// A codec that no Kafka has given out.
     UnknownCodec {
         /// Bits 0 to 2 of the attributes.
         id: i16,
-    },
-    /// A message format from before 0.11.
-    Legacy {
-        /// 0 or 1.
-        magic: i8,
     },
 }
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Thinned { records, offsets } => write!(
-                f,
-                "batch thinned by compaction ({records} records in {offsets} offsets), not supported yet"
-            ),
-            Self::LogAppendTime => {
-                f.write_str("batch with log append time (message.timestamp.type), not supported yet")
-            }
             Self::UnknownCodec { id } => write!(f, "batch packed with the unknown codec {id}"),
-            Self::Legacy { magic } => {
-                write!(f, "message format {magic} from before Kafka 0.11, not supported yet")
-            }
         }
     }
 }
@@ -99,20 +73,14 @@ pub fn verdict(header: &BatchHeader, position: i64) -> Verdict {
     if header.record_count == 0 {
         return Verdict::Drop(Dropped::Empty);
     }
-    if !header.is_dense() {
-        let offsets = i64::from(header.last_offset_delta) + 1;
-        return Verdict::Hold(Unsupported::Thinned { records: header.record_count, offsets });
-    }
-    if attributes.timestamp_type() == TimestampType::LogAppendTime {
-        return Verdict::Hold(Unsupported::LogAppendTime);
-    }
     if attributes.compression().is_err() {
         return Verdict::Hold(Unsupported::UnknownCodec { id: attributes.0 & 7 });
     }
-    if header.base_offset < position {
-        return Verdict::Trim { first_offset: position };
+    let is_whole = header.is_dense() && header.base_offset >= position;
+    match attributes.timestamp_type() {
+        TimestampType::CreateTime if is_whole => Verdict::HeaderOnly,
+        TimestampType::CreateTime | TimestampType::LogAppendTime => Verdict::Reencode,
     }
-    Verdict::HeaderOnly
 }
 
 #[cfg(test)]
@@ -143,8 +111,8 @@ mod tests {
         let dense = header(0, 10);
         assert_eq!(verdict(&dense, 0), Verdict::HeaderOnly);
         assert_eq!(verdict(&dense, 100), Verdict::HeaderOnly);
-        assert_eq!(verdict(&dense, 101), Verdict::Trim { first_offset: 101 });
-        assert_eq!(verdict(&dense, 109), Verdict::Trim { first_offset: 109 });
+        assert_eq!(verdict(&dense, 101), Verdict::Reencode);
+        assert_eq!(verdict(&dense, 109), Verdict::Reencode);
         assert_eq!(verdict(&dense, 110), Verdict::Drop(Dropped::BelowPosition));
     }
 
@@ -163,19 +131,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_is_held_with_a_readable_reason() {
-        let reason = |attributes, records| match verdict(&header(attributes, records), 105) {
-            Verdict::Hold(reason) => reason.to_string(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(reason(0, 9), "batch thinned by compaction (9 records in 10 offsets), not supported yet");
-        assert_eq!(
-            reason(0, 11),
-            "batch thinned by compaction (11 records in 10 offsets), not supported yet"
-        );
-        assert!(reason(0x08, 10).contains("log append time"));
-        assert_eq!(reason(6, 10), "batch packed with the unknown codec 6");
-        assert!(Unsupported::Legacy { magic: 1 }.to_string().contains("format 1"));
+    fn what_the_new_header_would_not_tell_is_written_into_the_records() {
+        // Thinned, more records than offsets (which re-encoding refuses), log append time, both.
+        for (attributes, records) in [(0, 9), (0, 1), (0x40, 9), (0, 11), (0x08, 10), (0x18, 3)] {
+            assert_eq!(verdict(&header(attributes, records), 100), Verdict::Reencode);
+        }
+    }
+
+    #[test]
+    fn what_nobody_can_read_is_held_with_a_readable_reason() {
+        let held = verdict(&header(6, 10), 105);
+        assert_eq!(held, Verdict::Hold(Unsupported::UnknownCodec { id: 6 }));
+        assert_eq!(Unsupported::UnknownCodec { id: 6 }.to_string(), "batch packed with the unknown codec 6");
     }
 
     #[test]

@@ -13,7 +13,7 @@ const COUNTED_BYTES: usize = 49;
 /// Bytes of a record's two deltas: varints of 64 and 32 bits.
 const DELTAS_BYTES_MAX: usize = 10 + 5;
 
-/// Collects records into one dense batch: their offsets follow on one another from the base offset.
+/// Collects records into one batch: their offsets follow on one another from the base offset.
 #[derive(Debug, Clone)]
 pub struct BatchBuilder {
     header: BatchHeader,
@@ -99,6 +99,16 @@ impl BatchBuilder {
         self.push_record(timestamp_ms, Record { key, value, headers, ..Record::default() })
     }
 
+    /// Leaves out so many offsets, as the cleaner does: for whoever plays a source, as no target takes such a batch.
+    ///
+    /// # Errors
+    /// [`EncodeError::TooLong`] past the offsets that a batch can span.
+    pub fn leave_gap(&mut self, offsets: u32) -> Result<(), EncodeError> {
+        let last = self.header.last_offset_delta.checked_add_unsigned(offsets);
+        self.header.last_offset_delta = last.ok_or_else(too_many)?;
+        Ok(())
+    }
+
     /// Appends `record` at `timestamp_ms`; its deltas are set here.
     pub(super) fn push_record(&mut self, timestamp_ms: i64, mut record: Record) -> Result<(), EncodeError> {
         let header;
@@ -134,16 +144,14 @@ impl BatchBuilder {
     /// The header with another record, which is the last one, and that record's timestamp delta.
     fn with_one_more(&self, timestamp_ms: i64) -> Result<(BatchHeader, i64), EncodeError> {
         let mut header = self.header;
-        let Some(record_count) = header.record_count.checked_add(1) else {
-            let limit = i32::MAX as usize;
-            return Err(EncodeError::TooLong { field: "records", length: limit + 1, limit });
-        };
+        let last = header.last_offset_delta.checked_add(1).filter(|last| *last < i32::MAX);
+        header.last_offset_delta = last.ok_or_else(too_many)?;
         if header.record_count == 0 {
             header.base_timestamp = timestamp_ms;
             header.max_timestamp = timestamp_ms;
         }
-        header.record_count = record_count;
-        header.last_offset_delta = record_count - 1;
+        // Never more than offsets.
+        header.record_count += 1;
         header.max_timestamp = header.max_timestamp.max(timestamp_ms);
         // Kafka's readers add the delta in wrapping arithmetic, so that any two timestamps have one.
         Ok((header, timestamp_ms.wrapping_sub(header.base_timestamp)))
@@ -187,4 +195,9 @@ impl BatchBuilder {
         bytes.extend_from_slice(&body);
         BatchView::parse(bytes.freeze()).map_err(|error| invalid(error.to_string()))
     }
+}
+
+fn too_many() -> EncodeError {
+    let limit = i32::MAX as usize;
+    EncodeError::TooLong { field: "records", length: limit + 1, limit }
 }

@@ -7,17 +7,13 @@
 //! # References
 //! `DefaultRecord.writeTo`; `LogValidator`: offset deltas that follow on are what lets a broker append without rewriting.
 
-use bytes::Bytes;
+use std::ops::ControlFlow;
 
 use super::builder::{BatchBuilder, Held};
 use super::codec::decompress;
-use super::fields::RECORD_BYTES_MIN;
+use super::walk::{Encoded, walk};
 use crate::batch::{Attributes, BatchHeader, BatchView, ProducerStamp, TimestampType};
-use crate::cursor::Cursor;
 use crate::{DecodeError, EncodeError};
-
-/// No producer: whoever sends the batch says who he is.
-const NOBODY: ProducerStamp = ProducerStamp { producer_id: -1, producer_epoch: -1, base_sequence: -1 };
 
 /// Whether `next` can go into one batch behind `last`: both dense, offset by offset, of one codec, with timestamps of their
 /// own, and both of records that consumers see.
@@ -59,7 +55,8 @@ impl Merge {
             return Err(DecodeError::BadValue { field: "attributes", at: 21, value, reason });
         }
         let base = BatchHeader { attributes: header.attributes.without_transactional(), ..*header };
-        let mut merge = Self { new: BatchBuilder::like(&base).producer(NOBODY), last: *header, bytes_max };
+        let mut merge =
+            Self { new: BatchBuilder::like(&base).producer(ProducerStamp::NOBODY), last: *header, bytes_max };
         if merge.append(first)? {
             return Ok(merge);
         }
@@ -111,49 +108,32 @@ impl Merge {
         if payload.len() > self.bytes_max.saturating_sub(held.payload_bytes) {
             return Ok(false);
         }
-        let mut cursor = Cursor::new(payload);
-        cursor.bounded("record count", header.record_count.into(), RECORD_BYTES_MIN)?;
-        for expected in 0..header.record_count {
-            self.append_record(&mut cursor, header.base_timestamp, expected)?;
+        let mut expected = 0;
+        let walked = walk(header.record_count, payload, |record| {
+            self.append_record(&record, header.base_timestamp, expected)?;
+            expected += 1;
             // Deltas may have become longer.
-            if self.new.held().payload_bytes > self.bytes_max {
-                return Ok(false);
-            }
-        }
-        match cursor.left() {
-            0 => Ok(true),
-            left => Err(DecodeError::TrailingBytes { what: "the batch's records", left }),
-        }
+            let is_too_much = self.new.held().payload_bytes > self.bytes_max;
+            Ok(if is_too_much { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(walked.is_continue())
     }
 
     fn append_record(
         &mut self,
-        cursor: &mut Cursor,
+        record: &Encoded,
         base_timestamp: i64,
         expected: i32,
     ) -> Result<(), DecodeError> {
-        let length = cursor.varint("record length")?;
-        let length = cursor.bounded("record length", length.into(), 1)?;
-        let begin = cursor.at();
-        let attributes = cursor.i8("record attributes")?;
-        let timestamp_delta = cursor.varlong("timestamp delta")?;
-        let offset_delta = cursor.varint("offset delta")?;
-        if offset_delta != expected {
+        if record.offset_delta != expected {
             let reason = "offsets of a dense batch follow on";
-            let (at, value) = (begin, offset_delta.into());
+            let (at, value) = (record.at, record.offset_delta.into());
             return Err(DecodeError::BadValue { field: "offset delta", at, value, reason });
         }
-        let read = cursor.at() - begin;
-        let Some(tail_bytes) = length.checked_sub(read) else {
-            let (wanted, left) = (read, length);
-            return Err(DecodeError::Truncated { field: "record", at: begin, wanted, left });
-        };
-        let tail: &Bytes = cursor.rest();
-        let timestamp_ms = base_timestamp.wrapping_add(timestamp_delta);
+        let timestamp_ms = base_timestamp.wrapping_add(record.timestamp_delta);
         self.new
-            .push_encoded(timestamp_ms, attributes, &tail[..tail_bytes])
-            .map_err(|error| DecodeError::Refused { what: "merged batch", reason: error.to_string() })?;
-        cursor.skip("record", tail_bytes)
+            .push_encoded(timestamp_ms, record.attributes, record.tail)
+            .map_err(|error| DecodeError::Refused { what: "merged batch", reason: error.to_string() })
     }
 }
 

@@ -11,13 +11,15 @@ use clap::{Parser, ValueEnum};
 use twinlog_tests::{
     deadline::now,
     scenario::{
-        Figures, Scale, Scenario, configs, copy, flows, held, identity, kills, lies, memory, merging, parity,
-        quotas, racks, run, start, state, target, topics,
+        Figures, Scale, Scenario, configs, copy, flows, identity, kills, kinds, lies, memory, merging,
+        parity, quotas, racks, run, start, state, target, topics,
     },
 };
 
 #[derive(Parser)]
-#[command(about = "Runs twinlog's scenarios on real Kafka clusters: kills, lost answers, version pairs")]
+#[command(
+    about = "Runs twinlog's scenarios on real Kafka clusters: kills, kinds, lost answers, version pairs"
+)]
 struct Arguments {
     /// kill -9 of twinlog at so many random moments; brokers are killed in turn a quarter as often
     #[arg(long, default_value_t = 20)]
@@ -83,7 +85,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     all.extend(quotas::all());
     all.extend(racks::all());
     all.extend(memory::all());
-    all.extend(held::all());
+    all.extend(kinds::all());
     all.extend(parity::all());
     all.extend(start::all());
     all.extend(kills::all());

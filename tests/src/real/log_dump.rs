@@ -1,8 +1,14 @@
 //! The batches of a partition as the broker's own dump tool reads them from the log files.
 
-use std::{collections::BTreeMap, fs, path::PathBuf, process::Stdio};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+    process::Stdio,
+};
 
 use anyhow::{Context, Result, ensure};
+use twinlog_protocol::batch::{Entry, batches};
 
 use super::{Version, jars, kafka::Cluster};
 
@@ -61,6 +67,23 @@ pub fn dump_topic(cluster: &Cluster, id: u16, topic: &str) -> Result<BTreeMap<u3
     let said = String::from_utf8_lossy(&run.stdout).into_owned();
     ensure!(run.status.success(), "DumpLogSegments: {said}{}", String::from_utf8_lossy(&run.stderr));
     parse(&said, &files)
+}
+
+/// The message formats that a topic's log holds, as broker `id` has it.
+///
+/// # Errors
+/// When a file cannot be read, or is no log.
+pub fn magics(cluster: &Cluster, id: u16, topic: &str) -> Result<BTreeSet<i8>> {
+    let mut magics = BTreeSet::new();
+    for (_, file) in segments(cluster, id, topic)? {
+        for entry in batches(fs::read(&file)?.into()) {
+            magics.insert(match entry.with_context(|| file.display().to_string())? {
+                Entry::Batch(_) => 2,
+                Entry::Legacy { magic, .. } => magic,
+            });
+        }
+    }
+    Ok(magics)
 }
 
 /// The segment files of a topic in offset order, each with its partition.

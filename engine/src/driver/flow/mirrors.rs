@@ -88,13 +88,13 @@ impl SourceState {
                 }
                 stretch => stretch?,
             };
-            for view in &stretch.batches {
+            for view in stretch.batches() {
                 if let Err(fault) = self.apply(view) {
                     self.tell_unreadable(&fault);
                 }
             }
             // The last offsets of a compacted log may be gone.
-            let next = stretch.batches.last().map_or(end, |last| last.header().next_offset());
+            let next = stretch.next_offset().unwrap_or(end);
             self.read_to = next.max(self.read_to + 1);
         }
         Ok(())

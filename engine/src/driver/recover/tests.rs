@@ -30,6 +30,9 @@ impl Logs for Model {
     }
 
     async fn source_since(&self, time_ms: i64) -> Result<i64, RequestFailure> {
+        if time_ms == ask::LATEST {
+            return self.source_end().await;
+        }
         let found = self.source.iter().find(|view| view.header().max_timestamp >= time_ms);
         Ok(found.map_or(-1, |view| view.header().base_offset))
     }
@@ -38,11 +41,11 @@ impl Logs for Model {
         Ok(i64::try_from(self.source.len()).unwrap())
     }
 
-    async fn source_batches(&self, from: i64) -> Result<Vec<BatchView>, RequestFailure> {
+    async fn source_entries(&self, from: i64) -> Result<Vec<Entry>, RequestFailure> {
         let from = usize::try_from(from).unwrap();
         let batches: Vec<BatchView> = self.source.iter().skip(from).take(BATCHES_AT_ONCE).cloned().collect();
         self.read.fetch_add(batches.iter().map(|view| view.bytes().len()).sum(), Ordering::Relaxed);
-        Ok(batches)
+        Ok(batches.into_iter().map(Entry::Batch).collect())
     }
 }
 
@@ -91,6 +94,15 @@ async fn a_copy_is_found_behind_others_batches() {
     let model = Model { source: source(1_000), target, read: AtomicUsize::new(0) };
     let outcome = model.search(&Budget::default()).await;
     let copy = CopyEnd { producer_id: 77, producer_epoch: 3, upstream_next: 401 };
+    assert_eq!(outcome, Outcome { found: CopySearch::Found(copy), is_cut_short: false });
+}
+
+#[tokio::test]
+async fn a_copy_of_records_without_a_time_is_found() {
+    let source = (0..20).map(|n| batch(n, -1, -1, &format!("record {n}"))).collect();
+    let model = Model { source, target: vec![batch(0, 77, -1, "record 12")], ..Model::default() };
+    let outcome = model.search(&Budget::default()).await;
+    let copy = CopyEnd { producer_id: 77, producer_epoch: 3, upstream_next: 13 };
     assert_eq!(outcome, Outcome { found: CopySearch::Found(copy), is_cut_short: false });
 }
 

@@ -7,14 +7,15 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use twinlog_protocol::DecodeError;
 use twinlog_protocol::batch::{self, BatchView, Compression, Entry, HEADER_BYTES, Verdict};
-use twinlog_protocol::record::{self, Merge, can_merge};
+use twinlog_protocol::record::{Merge, OffsetRun, Reencoded, can_merge, reencode, upgrade};
 
 use crate::machine::hold::HoldReason;
 use crate::machine::lineage::Run;
 use crate::machine::produce_window::Sent;
 
-/// Most bytes that trimming a batch may unpack: what a broker accepts by default is far below.
+/// Most bytes that re-encoding a batch may unpack: what a broker accepts by default is far below.
 const UNPACKED_BYTES_MAX: usize = 256 << 20;
 
 /// Runs of one entry of the state topic: 64 KB.
@@ -25,8 +26,10 @@ const RUNS_MAX: usize = 2_500;
 pub(super) struct Planned {
     /// Number, count and upstream offset of its records.
     pub batch: Sent,
-    /// The batch as the source has it, trimmed where our position lies inside, or several of them as one.
+    /// The batch as the source has it, or written anew, or several of them as one.
     pub view: BatchView,
+    /// Where upstream offsets do not follow on inside it.
+    pub gaps: Vec<OffsetRun>,
 }
 
 /// How large a merged batch may become.
@@ -108,52 +111,51 @@ impl Backlog {
 
     /// `is_first`: the run is stored whether it is dense or not.
     fn plan_entry(&mut self, entry: Entry, is_first: bool) {
-        let verdict = entry.verdict(self.read_next);
-        let view = match entry {
-            Entry::Batch(view) => view,
-            Entry::Legacy { offset, .. } => {
-                if let Verdict::Hold(kind) = verdict {
-                    self.hold = Some(HoldReason::Unsupported { offset, kind });
-                }
+        let (next, epoch) = (entry.next_offset(), entry.leader_epoch());
+        match (entry.verdict(self.read_next), entry) {
+            (Verdict::HeaderOnly, Entry::Batch(view)) => self.push(view, Vec::new(), is_first),
+            (Verdict::Drop(_), _) => {}
+            (Verdict::Hold(kind), entry) => {
+                self.hold = Some(HoldReason::Unsupported { offset: entry.offset(), kind });
                 return;
             }
-        };
-        let (after, epoch) = (view.header().next_offset(), view.header().partition_leader_epoch);
-        match verdict {
-            Verdict::HeaderOnly => self.push(view, is_first),
-            Verdict::Trim { first_offset } => match record::trim(&view, first_offset, UNPACKED_BYTES_MAX) {
-                Ok(trimmed) => self.push(trimmed, is_first),
+            (Verdict::HeaderOnly | Verdict::Reencode, entry) => match reencoded(&entry, self.read_next) {
+                Ok(Some(Reencoded { view, gaps })) => self.push(view, gaps, is_first),
+                Ok(None) => {}
                 Err(fault) => return self.hold_for_damage(&fault),
             },
-            Verdict::Drop(_) => {}
-            Verdict::Hold(kind) => {
-                self.hold = Some(HoldReason::Unsupported { offset: view.header().base_offset, kind });
-                return;
-            }
         }
         self.read_epoch = epoch;
         // The next offset to read is told by the header, never by the last record.
-        self.read_next = self.read_next.max(after);
+        self.read_next = self.read_next.max(next);
     }
 
-    fn push(&mut self, view: BatchView, is_first: bool) {
+    fn push(&mut self, view: BatchView, gaps: Vec<OffsetRun>, is_first: bool) {
         let header = view.header();
         let upstream = header.base_offset;
         let records = header.record_count.unsigned_abs();
+        let number = self.next.number;
         if is_first || upstream != self.next.upstream {
-            self.next.upstream = upstream;
-            self.stored_below = self.stored_below.min(self.next.number);
-            self.unstored.push(self.next);
+            self.begin_run(number, upstream);
+        }
+        for gap in &gaps {
+            self.begin_run(number + u64::from(gap.index), gap.offset);
         }
         let bytes = view.bytes().len();
-        let number = self.next.number;
-        let batch = Sent { number, records, upstream, bytes, sent_bytes: bytes, batches: 1 };
-        self.next = self.next.at(self.next.number + u64::from(records));
+        self.next = self.next.at(number + u64::from(records));
+        let upstream_next = self.next.upstream;
+        let batch = Sent { number, records, upstream, upstream_next, bytes, sent_bytes: bytes, batches: 1 };
         self.bytes += batch.bytes;
-        self.waiting.push_back(Planned { batch, view });
+        self.waiting.push_back(Planned { batch, view, gaps });
     }
 
-    fn hold_for_damage(&mut self, fault: &twinlog_protocol::DecodeError) {
+    fn begin_run(&mut self, number: u64, upstream: i64) {
+        self.next = Run { upstream, ..self.next.at(number) };
+        self.stored_below = self.stored_below.min(number);
+        self.unstored.push(self.next);
+    }
+
+    fn hold_for_damage(&mut self, fault: &DecodeError) {
         self.hold_with(HoldReason::DamagedSource { offset: self.read_next, fault: fault.to_string() });
     }
 
@@ -200,7 +202,7 @@ impl Backlog {
     /// Whether [`Backlog::pop_ready`] has a batch.
     #[must_use]
     pub(super) fn is_ready(&self) -> bool {
-        self.waiting.front().is_some_and(|planned| planned.batch.number < self.stored_below)
+        self.waiting.front().is_some_and(|planned| planned.batch.next_number() <= self.stored_below)
     }
 
     /// Nothing more is planned, for this reason; what waits still goes.
@@ -231,16 +233,16 @@ impl Backlog {
         let mut records = 0u32;
         let mut last: Option<&Planned> = None;
         for planned in &self.waiting {
-            let Planned { batch, view } = planned;
+            let Planned { batch, view, .. } = planned;
             records = records.saturating_add(batch.records);
             let fits = stretch.bytes + batch.bytes <= limits.bytes_max && records <= limits.records_max;
             let follows = last.is_none_or(|last| can_merge(last.view.header(), view.header()));
-            if !(fits && follows && batch.number < self.stored_below && joins(batch)) {
+            if !(fits && follows && batch.next_number() <= self.stored_below && joins(batch)) {
                 break;
             }
             stretch.batches += 1;
             stretch.bytes += batch.bytes;
-            stretch.upstream_next = batch.upstream + i64::from(batch.records);
+            stretch.upstream_next = batch.upstream_next;
             last = Some(planned);
         }
         stretch
@@ -258,13 +260,16 @@ impl Backlog {
         }
         let mut merge = Merge::begin(&first.view, payload_bytes_max).ok()?;
         merge.reserve(parts.clone().map(|part| part.batch.bytes).sum());
-        let mut batch = first.batch;
+        let (mut batch, mut gaps) = (first.batch, first.gaps.clone());
         for part in parts {
             // A damaged batch goes alone, so that the target judges it.
             if merge.push(&part.view) != Ok(true) {
                 break;
             }
+            let moved = |gap: &OffsetRun| OffsetRun { index: batch.records + gap.index, ..*gap };
+            gaps.extend(part.gaps.iter().map(moved));
             batch.records += part.batch.records;
+            batch.upstream_next = part.batch.upstream_next;
             batch.bytes += part.batch.bytes;
             batch.batches += 1;
         }
@@ -275,7 +280,7 @@ impl Backlog {
         batch.sent_bytes = view.bytes().len();
         self.waiting.drain(..batch.batches as usize);
         self.bytes -= batch.bytes;
-        Some(Planned { batch, view })
+        Some(Planned { batch, view, gaps })
     }
 
     /// Why nothing is planned behind the waiting batches, if so.
@@ -312,5 +317,14 @@ impl Backlog {
     #[must_use]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+/// Its records from `position` on.
+#[cold]
+fn reencoded(entry: &Entry, position: i64) -> Result<Option<Reencoded>, DecodeError> {
+    match entry {
+        Entry::Batch(view) => reencode(view, position, UNPACKED_BYTES_MAX),
+        Entry::Legacy { bytes, .. } => upgrade(bytes, position, UNPACKED_BYTES_MAX),
     }
 }

@@ -225,7 +225,7 @@ impl PartitionMachine {
         // A generation that another instance opened meanwhile numbers records in its own way.
         let Some(lineage) = lineage else { return };
         let expected = lineage.at(batch.number);
-        let next = batch.number + u64::from(batch.records);
+        let next = batch.next_number();
         // Below the mark everything is known: another instance's progress has overtaken us.
         let is_known = self.record.mark().is_some_and(|mark| batch.number < mark.number);
         if !is_known && base_offset < expected.downstream {
@@ -302,7 +302,7 @@ impl PartitionMachine {
                 // Another instance has written these numbers.
                 return self.realign();
             }
-            if !self.is_common(&planned.batch) {
+            if !self.is_common(&planned) {
                 return self.dispute();
             }
             if self.check_crc_at == Some(planned.batch.upstream) {
@@ -320,13 +320,21 @@ impl PartitionMachine {
         self.merging.note_crowd(self.backlog.is_ready());
     }
 
-    /// Whether the stored map gives the batch's numbers to its records.
-    fn is_common(&self, batch: &Sent) -> bool {
-        self.record.current().is_some_and(|lineage| {
-            let last = u64::from(batch.records.saturating_sub(1));
-            lineage.at(batch.number).upstream == batch.upstream
-                && lineage.at(batch.number + last).upstream == batch.upstream + last.cast_signed()
-        })
+    /// Whether the stored map gives the batch's numbers to its records: to the first and last of each stretch without a
+    /// gap, hence to all (L3).
+    fn is_common(&self, planned: &Planned) -> bool {
+        let Some(lineage) = self.record.current() else { return false };
+        let batch = &planned.batch;
+        let agrees = |known: Run| lineage.at(known.number).upstream == known.upstream;
+        let mut run = Run { number: batch.number, upstream: batch.upstream, downstream: 0 };
+        for gap in &planned.gaps {
+            let behind = batch.number + u64::from(gap.index);
+            if !agrees(run) || !agrees(run.at(behind.saturating_sub(1))) {
+                return false;
+            }
+            run = Run { number: behind, upstream: gap.offset, downstream: 0 };
+        }
+        agrees(run) && agrees(run.at(batch.next_number().saturating_sub(1)))
     }
 
     fn send(&mut self, now: Now, planned: &Planned) {

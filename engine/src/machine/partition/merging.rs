@@ -127,7 +127,7 @@ impl Merging {
         if matches!(code, ErrorCode::MessageTooLarge | ErrorCode::RecordListTooLarge) {
             self.bytes_max = batch.bytes.min(batch.sent_bytes) / 2;
         } else {
-            self.one_by_one_below = batch.upstream + i64::from(batch.records);
+            self.one_by_one_below = batch.upstream_next;
         }
         true
     }

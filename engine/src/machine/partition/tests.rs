@@ -1,6 +1,7 @@
 //! A partition driven by hand: each question is answered at once, unless a test wants to see what happens meanwhile.
 
 use twinlog_protocol::ErrorCode;
+use twinlog_protocol::batch::BatchView;
 use twinlog_protocol::record::BatchBuilder;
 
 use super::*;
@@ -185,6 +186,19 @@ fn batch(base_offset: i64, count: i64) -> Vec<u8> {
     batch.build().unwrap().bytes().to_vec()
 }
 
+/// What the cleaner left of a batch of `count` records: those at `kept`.
+fn thinned(base_offset: i64, count: u32, kept: &[u32]) -> BatchView {
+    let mut batch = BatchBuilder::new().base_offset(base_offset);
+    let mut next = 0;
+    for index in kept {
+        batch.leave_gap(index - next).unwrap();
+        batch.push(0, None, None, Vec::new()).unwrap();
+        next = index + 1;
+    }
+    batch.leave_gap(count - next).unwrap();
+    batch.build().unwrap()
+}
+
 fn generation(producer_epoch: i16) -> Generation {
     Generation {
         producer_id: 7,
@@ -353,6 +367,27 @@ fn a_compacted_source_has_the_numbers_of_dense_batches_stored_before_they_are_se
     bench.acknowledge(ticket, 3);
     bench.fetched(103, 1);
     assert_eq!(bench.store(), runs(&[(3, 103, 23)]));
+}
+
+#[test]
+fn a_thinned_batch_waits_until_its_gaps_are_stored() {
+    let mut bench = Bench::copying();
+    // 100, 101 and 109 are left of 100..111.
+    bench.fetches(&[thinned(100, 12, &[0, 1, 9])]);
+    assert!(!bench.left.iter().any(|command| matches!(command, Command::Produce { .. })), "{:?}", bench.left);
+    assert_eq!(bench.store(), runs(&[(2, 109, 22)]));
+    let ticket = bench.next_produce();
+    bench.acknowledge(ticket, 3);
+    assert_eq!(bench.machine.record().mark(), Some(Run { number: 3, upstream: 110, downstream: 23 }));
+    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(112), "the header tells where to go on");
+}
+
+#[test]
+fn a_batch_of_which_nothing_is_left_at_the_position_is_passed() {
+    let mut bench = Bench::copying();
+    bench.fetches(&[thinned(90, 20, &[0, 9])]);
+    assert!(bench.left.is_empty(), "{:?}", bench.left);
+    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(110));
 }
 
 #[test]

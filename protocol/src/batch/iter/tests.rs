@@ -138,7 +138,7 @@ fn messages_of_old_formats_are_recognised() {
     let old = |magic, offset| Entry::Legacy { magic, offset, bytes: message(magic as u8, offset).into() };
     assert_eq!(entries[..2], [old(0, 4), old(1, 5)]);
     assert!(matches!(&entries[2], Entry::Batch(view) if view.header().base_offset == 6));
-    assert_eq!(entries[1].verdict(5), Verdict::Hold(Unsupported::Legacy { magic: 1 }));
+    assert_eq!(entries[1].verdict(5), Verdict::Reencode);
     assert_eq!(entries[1].verdict(6), Verdict::Drop(Dropped::BelowPosition));
     assert_eq!(entries[2].verdict(6), Verdict::HeaderOnly);
 }

@@ -3,6 +3,8 @@
 use proptest::option;
 use proptest::prelude::*;
 
+use bytes::Bytes;
+
 use super::*;
 use crate::batch::{Compression, HEADER_BYTES, crc};
 use crate::record::{Header, Record, records};

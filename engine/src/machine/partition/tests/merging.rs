@@ -1,7 +1,7 @@
 //! Which batches go as one, and what becomes of a merged one that is refused.
 
 use bytes::Bytes;
-use twinlog_protocol::batch::{BatchView, Forwarded};
+use twinlog_protocol::batch::Forwarded;
 
 use super::*;
 
@@ -29,7 +29,7 @@ struct Sending {
 }
 
 impl Bench {
-    fn fetches(&mut self, batches: &[BatchView]) -> Bytes {
+    pub(super) fn fetches(&mut self, batches: &[BatchView]) -> Bytes {
         let offset = self.machine.fetch_wanted(self.now).expect("a partition that wants records");
         self.machine.handle_fetch_sent(offset);
         let records =
@@ -239,4 +239,13 @@ fn a_damaged_batch_goes_alone_and_as_it_is() {
     assert_eq!(records, [2, 1, 1, 1]);
     let sound: Vec<_> = sent.iter().map(|view| view.check_crc().is_ok()).collect();
     assert_eq!(sound, [true, false, true, true], "the target finds the damage");
+}
+
+#[test]
+fn a_thinned_batch_keeps_its_gaps_behind_another_one() {
+    let mut bench = Bench::copying();
+    bench.fetches(&[batch(103, 1, 10), thinned(104, 5, &[0, 3])]);
+    assert_eq!(bench.store(), runs(&[(0, 103, 20), (2, 107, 22)]));
+    bench.takes_one(3);
+    assert_eq!(bench.machine.record().mark(), Some(Run { number: 3, upstream: 108, downstream: 23 }));
 }

@@ -1,0 +1,55 @@
+//! The records of a payload one after the other: their deltas are read, what stands behind them is left as bytes.
+//!
+//! # References
+//! `DefaultRecord`.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+
+use super::fields::RECORD_BYTES_MIN;
+use crate::DecodeError;
+use crate::cursor::Cursor;
+
+/// A record as it stands in its payload.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Encoded<'a> {
+    /// Where it begins in the payload, behind its length.
+    pub(super) at: usize,
+    pub(super) attributes: i8,
+    pub(super) timestamp_delta: i64,
+    pub(super) offset_delta: i32,
+    /// Key, value and headers.
+    pub(super) tail: &'a [u8],
+}
+
+/// Shows all `record_count` records of an unpacked payload, until `visit` breaks off. Tells whether it did.
+pub(super) fn walk(
+    record_count: i32,
+    payload: Bytes,
+    mut visit: impl FnMut(Encoded<'_>) -> Result<ControlFlow<()>, DecodeError>,
+) -> Result<ControlFlow<()>, DecodeError> {
+    let mut cursor = Cursor::new(payload);
+    cursor.bounded("record count", record_count.into(), RECORD_BYTES_MIN)?;
+    for _ in 0..record_count {
+        let length = cursor.varint("record length")?;
+        let length = cursor.bounded("record length", length.into(), 1)?;
+        let at = cursor.at();
+        let attributes = cursor.i8("record attributes")?;
+        let timestamp_delta = cursor.varlong("timestamp delta")?;
+        let offset_delta = cursor.varint("offset delta")?;
+        let read = cursor.at() - at;
+        let Some(tail_bytes) = length.checked_sub(read) else {
+            return Err(DecodeError::Truncated { field: "record", at, wanted: read, left: length });
+        };
+        let tail = &cursor.rest()[..tail_bytes];
+        if visit(Encoded { at, attributes, timestamp_delta, offset_delta, tail })?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        cursor.skip("record", tail_bytes)?;
+    }
+    match cursor.left() {
+        0 => Ok(ControlFlow::Continue(())),
+        left => Err(DecodeError::TrailingBytes { what: "the batch's records", left }),
+    }
+}
