@@ -6,14 +6,10 @@
 use anyhow::Result;
 use twinlog_tests::{
     real::Version,
-    scenario::{Scale, Scenario, copy, merging, run},
+    scenario::{check, copy, merging},
 };
 
 const NEWEST: (Version, Version) = copy::PAIRS[0];
-
-fn check(scenario: &Scenario) -> Result<()> {
-    run(scenario, &Scale::small()).map(drop)
-}
 
 #[test]
 fn newest_every_codec_with_nulls_and_headers() -> Result<()> {

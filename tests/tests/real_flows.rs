@@ -3,11 +3,7 @@
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, flows, run};
-
-fn check(scenario: &Scenario) -> Result<()> {
-    run(scenario, &Scale::small()).map(drop)
-}
+use twinlog_tests::scenario::{check, flows};
 
 #[test]
 fn pair_a_source_out_of_reach_beside_a_copy() -> Result<()> {

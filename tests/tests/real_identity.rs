@@ -1,11 +1,7 @@
 //! Rival identity machines that disagree on all batch boundaries: the log stays exact as long as they have one map.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, identity, run};
-
-fn check(scenario: &Scenario) -> Result<()> {
-    run(scenario, &Scale::small()).map(drop)
-}
+use twinlog_tests::scenario::{check, identity};
 
 #[test]
 fn three_rivals_with_random_batches() -> Result<()> {

@@ -3,11 +3,7 @@
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, kills, run, state};
-
-fn check(scenario: &Scenario) -> Result<()> {
-    run(scenario, &Scale::small()).map(drop)
-}
+use twinlog_tests::scenario::{check, kills, state};
 
 #[test]
 fn twinlog_killed_at_random_moments() -> Result<()> {

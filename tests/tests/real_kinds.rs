@@ -3,12 +3,8 @@
 use anyhow::Result;
 use twinlog_tests::{
     real::Version,
-    scenario::{Scale, Scenario, kinds, run},
+    scenario::{check, kinds},
 };
-
-fn check(scenario: &Scenario) -> Result<()> {
-    run(scenario, &Scale::small()).map(drop)
-}
 
 #[test]
 fn batches_that_the_cleaner_has_thinned() -> Result<()> {

@@ -3,11 +3,7 @@
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, run, target};
-
-fn check(scenario: &Scenario) -> Result<()> {
-    run(scenario, &Scale::small()).map(drop)
-}
+use twinlog_tests::scenario::{check, target};
 
 #[test]
 fn old_records_while_the_target_restarts() -> Result<()> {

@@ -3,11 +3,7 @@
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{Scale, Scenario, configs, run, start, topics};
-
-fn check(scenario: &Scenario) -> Result<()> {
-    run(scenario, &Scale::small()).map(drop)
-}
+use twinlog_tests::scenario::{check, configs, start, topics};
 
 #[test]
 fn topics_grow_and_appear_while_running() -> Result<()> {

@@ -100,6 +100,14 @@ impl fmt::Display for Figures {
 /// What a scenario does: it fails with the reason, or reports its counts.
 type Body = Box<dyn Fn(&mut Lab, &Scale) -> Result<Figures> + Send + Sync>;
 
+/// Runs a scenario at the size that fits into CI.
+///
+/// # Errors
+/// What it failed with.
+pub fn check(scenario: &Scenario) -> Result<()> {
+    run(scenario, &Scale::small()).map(drop)
+}
+
 /// One thing to be shown on real clusters.
 pub struct Scenario {
     /// A sentence without a full stop.
