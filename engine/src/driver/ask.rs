@@ -62,12 +62,13 @@ fn incomplete(request: &str) -> RequestFailure {
     RequestFailure::Unanswered(format!("the answer to {request} leaves out the partition that was asked for"))
 }
 
-/// The true log ends of partitions of one leader, fenced by their leader epochs: an answer for each, in their order. Those
-/// of a topic stand together, here and below.
-pub(super) async fn log_ends(
-    cluster: &ClusterClient,
-    places: &[Place],
-) -> Result<Vec<Result<i64, RequestFailure>>, RequestFailure> {
+/// An answer about each of the partitions that were asked about, in their order, or why there is none.
+pub(super) type Told<T> = Result<Vec<Result<T, RequestFailure>>, RequestFailure>;
+
+/// The true log ends of partitions of one leader, fenced by their leader epochs. Those of a topic stand together, here and
+/// below.
+pub(super) async fn log_ends(cluster: &ClusterClient, places: &[Place]) -> Told<i64> {
+    let Some(first) = places.first() else { return Ok(Vec::new()) };
     let of_partition = |place: &Place| {
         offset_for_leader_epoch_request::OffsetForLeaderPartition::default()
             .with_partition(place.partition)
@@ -82,7 +83,6 @@ pub(super) async fn log_ends(
     let request = OffsetForLeaderEpochRequest::default()
         .with_replica_id(BrokerId(NO_REPLICA))
         .with_topics(topics.collect());
-    let Some(first) = places.first() else { return Ok(Vec::new()) };
     let answer = cluster.call(first.target(), &request).await?;
     let told = answer
         .topics
@@ -108,14 +108,14 @@ pub(super) async fn last_batches(
     cluster: &ClusterClient,
     places: &[Place],
     producer_ids: &[i64],
-) -> Result<Vec<Result<Option<LastBatch>, RequestFailure>>, RequestFailure> {
+) -> Told<Option<LastBatch>> {
+    let Some(first) = places.first() else { return Ok(Vec::new()) };
     let topics = by_topic(places).map(|of_topic| {
         describe_producers_request::TopicRequest::default()
             .with_name(of_topic[0].name())
             .with_partition_indexes(of_topic.iter().map(|place| place.partition).collect())
     });
     let request = DescribeProducersRequest::default().with_topics(topics.collect());
-    let Some(first) = places.first() else { return Ok(Vec::new()) };
     let answer = cluster.call(first.target(), &request).await?;
     let told = answer.topics.iter().flat_map(|topic| {
         topic.partitions.iter().map(|told| ((topic.name.as_str(), told.partition_index), told))
@@ -151,11 +151,7 @@ pub(super) async fn list_offset(
 }
 
 /// The same for each of several partitions.
-pub(super) async fn list_offsets(
-    cluster: &ClusterClient,
-    places: &[Place],
-    timestamp: i64,
-) -> Result<Vec<Result<i64, RequestFailure>>, RequestFailure> {
+pub(super) async fn list_offsets(cluster: &ClusterClient, places: &[Place], timestamp: i64) -> Told<i64> {
     let Some(first) = places.first() else { return Ok(Vec::new()) };
     let of_partition = |place: &Place| {
         list_offsets_request::ListOffsetsPartition::default()

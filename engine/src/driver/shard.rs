@@ -22,6 +22,7 @@ use tokio::time::sleep;
 use self::produce::Queued;
 use self::questions::Questions;
 use self::slot::Slot;
+use super::ask::Told;
 use super::fetcher::FetchAnswer;
 use super::lanes::{LaneKey, ProduceLanes};
 use super::state_topic::StateRequest;
@@ -99,9 +100,6 @@ pub(super) struct NewPartition {
     /// Whether the source's topic is compacted.
     pub(super) source_compacts: bool,
 }
-
-/// An answer about each of the partitions that were asked about, in their order, or why there is none.
-type Told<T> = Result<Vec<Result<T, RequestFailure>>, RequestFailure>;
 
 /// How an errand ended: of a partition, or of many (by slots and tickets).
 pub(super) enum Done {

@@ -1,7 +1,6 @@
 //! Commands of partitions become requests; their answers go back to the machines.
 
-use super::questions::request_of;
-use super::{Done, Shard, Told};
+use super::{Done, Shard};
 use crate::clock;
 use crate::driver::ask;
 use crate::driver::lanes::{LINE_UP_LANE, SOURCE_SEARCH_LANE, TARGET_TAIL_LANE};
@@ -95,25 +94,14 @@ impl Shard {
         let now = clock::boot_time();
         match done {
             Done::Offsets { asked, question, told } => {
-                for ((slot, attempt), result) in asked.into_iter().zip(each(told)) {
-                    match result {
-                        Ok(offset) => self.touch(slot).handle_offset(now, attempt, question, offset),
-                        Err(why) => {
-                            self.failed(now, slot, attempt, Side::Target, request_of(question), &why);
-                        }
-                    }
-                }
+                self.handle_told(now, question, asked, told, |machine, attempt, offset| {
+                    machine.handle_offset(now, attempt, question, offset);
+                });
             }
             Done::LastBatches { asked, told } => {
-                for ((slot, attempt), result) in asked.into_iter().zip(each(told)) {
-                    match result {
-                        Ok(last) => self.touch(slot).handle_last_batch(now, attempt, last),
-                        Err(why) => {
-                            let request = request_of(Question::LastBatch);
-                            self.failed(now, slot, attempt, Side::Target, request, &why);
-                        }
-                    }
-                }
+                self.handle_told(now, Question::LastBatch, asked, told, |machine, attempt, last| {
+                    machine.handle_last_batch(now, attempt, last);
+                });
             }
             Done::Tail { slot, attempt, result } => match result {
                 Ok(tail) => self.touch(slot).handle_tail(now, attempt, tail),
@@ -188,13 +176,4 @@ impl Shard {
             Done::Refreshed(side)
         }));
     }
-}
-
-/// An answer for each who asked: where the request failed, that failure.
-fn each<T>(told: Told<T>) -> impl Iterator<Item = Result<T, RequestFailure>> {
-    let (answers, failure) = match told {
-        Ok(answers) => (answers, None),
-        Err(why) => (Vec::new(), Some(why)),
-    };
-    answers.into_iter().chain(std::iter::from_fn(move || failure.clone().map(Err)))
 }

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::{Done, Shard};
-use crate::driver::ask::{self, Place};
+use crate::driver::ask::{self, Place, Told};
 use crate::driver::lanes::LINE_UP_LANE;
 use crate::io::cluster::ClusterClient;
 use crate::machine::Now;
 use crate::machine::hold::Side;
 use crate::machine::line_up::Question;
+use crate::machine::partition::PartitionMachine;
 
 /// Partitions in one request: few enough that their answer comes at once.
 const PARTITIONS_MAX: usize = 500;
@@ -55,15 +56,39 @@ impl Shard {
     /// Asks what was put down.
     pub(super) fn send_questions(&mut self) {
         for ((_, question), mut askers) in std::mem::take(&mut self.questions.waiting) {
-            askers.sort_by(|one, other| {
-                let of = |asker: &Asker| (asker.place.partition, asker.slot);
-                one.place.topic.cmp(&other.place.topic).then(of(one).cmp(&of(other)))
-            });
+            askers.sort_by(|one, other| one.place.topic.cmp(&other.place.topic));
             while !askers.is_empty() {
                 let rest = askers.split_off(askers.len().min(PARTITIONS_MAX));
                 let asked = std::mem::replace(&mut askers, rest);
                 let target = self.parts.target.clone();
                 self.errands.push(Box::pin(async move { told(&target, question, asked).await }));
+            }
+        }
+    }
+
+    /// Gives each who asked his answer; where the request failed, all hear why.
+    pub(super) fn handle_told<T>(
+        &mut self,
+        now: Now,
+        question: Question,
+        asked: Vec<(usize, u64)>,
+        told: Told<T>,
+        take: impl Fn(&mut PartitionMachine, u64, T),
+    ) {
+        let request = request_of(question);
+        let answers = match told {
+            Ok(answers) => answers,
+            Err(why) => {
+                let all = asked.into_iter();
+                return all.for_each(|(slot, attempt)| {
+                    self.failed(now, slot, attempt, Side::Target, request, &why);
+                });
+            }
+        };
+        for ((slot, attempt), answer) in asked.into_iter().zip(answers) {
+            match answer {
+                Ok(answer) => take(self.touch(slot), attempt, answer),
+                Err(why) => self.failed(now, slot, attempt, Side::Target, request, &why),
             }
         }
     }
@@ -85,7 +110,7 @@ async fn told(target: &ClusterClient, question: Question, askers: Vec<Asker>) ->
 }
 
 /// The question's name in the protocol.
-pub(super) fn request_of(question: Question) -> &'static str {
+fn request_of(question: Question) -> &'static str {
     match question {
         Question::LogEnd => "OffsetForLeaderEpoch",
         Question::LastBatch => "DescribeProducers",

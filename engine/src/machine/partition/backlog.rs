@@ -321,7 +321,6 @@ impl Backlog {
 }
 
 /// Its records from `position` on.
-#[cold]
 fn reencoded(entry: &Entry, position: i64) -> Result<Option<Reencoded>, DecodeError> {
     match entry {
         Entry::Batch(view) => reencode(view, position, UNPACKED_BYTES_MAX),
