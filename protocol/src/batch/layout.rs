@@ -252,22 +252,10 @@ impl Attributes {
         Self(self.0 & !Self::CODEC | compression.id())
     }
 
-    /// The same outside a transaction.
+    /// The same as a producer sends it outside a transaction: with timestamps of its own, without a delete horizon.
     #[must_use]
-    pub fn without_transactional(self) -> Self {
-        Self(self.0 & !Self::TRANSACTIONAL)
-    }
-
-    /// The same with timestamps of the producer's.
-    #[must_use]
-    pub fn without_log_append_time(self) -> Self {
-        Self(self.0 & !Self::LOG_APPEND_TIME)
-    }
-
-    /// The same without a delete horizon.
-    #[must_use]
-    pub fn without_delete_horizon(self) -> Self {
-        Self(self.0 & !Self::DELETE_HORIZON)
+    pub fn as_produced(self) -> Self {
+        Self(self.0 & !(Self::TRANSACTIONAL | Self::LOG_APPEND_TIME | Self::DELETE_HORIZON))
     }
 }
 
@@ -392,7 +380,7 @@ mod tests {
         assert!(all.is_control() && all.is_transactional() && all.has_delete_horizon());
         assert_eq!(all.timestamp_type(), TimestampType::LogAppendTime);
         assert_eq!(all.compression(), Ok(Compression::Zstd));
-        let cleared = all.without_transactional().without_log_append_time().without_delete_horizon();
+        let cleared = all.as_produced();
         assert_eq!(cleared, Attributes(0x24));
         for codec in Compression::ALL {
             assert_eq!(all.with_compression(codec).compression(), Ok(codec));

@@ -52,8 +52,7 @@ pub fn rewrite(view: &BatchView, stamp: ProducerStamp) -> Forwarded {
     let mut header = *old;
     header.base_offset = 0;
     header.partition_leader_epoch = -1;
-    header.attributes =
-        old.attributes.without_transactional().without_log_append_time().without_delete_horizon();
+    header.attributes = old.attributes.as_produced();
     header.producer_id = stamp.producer_id;
     header.producer_epoch = stamp.producer_epoch;
     header.base_sequence = stamp.base_sequence;

@@ -111,11 +111,9 @@ impl BatchBuilder {
 
     /// Appends `record` at `timestamp_ms`; its deltas are set here.
     pub(super) fn push_record(&mut self, timestamp_ms: i64, mut record: Record) -> Result<(), EncodeError> {
-        let header;
-        (header, record.timestamp_delta) = self.with_one_more(timestamp_ms)?;
-        record.offset_delta = header.last_offset_delta;
+        (record.timestamp_delta, record.offset_delta) = self.next_deltas(timestamp_ms)?;
         record.encode(&mut self.payload)?;
-        self.header = header;
+        self.count(timestamp_ms);
         Ok(())
     }
 
@@ -127,34 +125,40 @@ impl BatchBuilder {
         attributes: i8,
         tail: &[u8],
     ) -> Result<(), EncodeError> {
-        let (header, timestamp_delta) = self.with_one_more(timestamp_ms)?;
+        let (timestamp_delta, offset_delta) = self.next_deltas(timestamp_ms)?;
         let mut deltas = [0; DELTAS_BYTES_MAX];
         let mut rest = &mut deltas[..];
         put_varint(&mut rest, timestamp_delta);
-        put_varint(&mut rest, header.last_offset_delta.into());
+        put_varint(&mut rest, offset_delta.into());
         let deltas_bytes = DELTAS_BYTES_MAX - rest.len();
         put_length(&mut self.payload, "record", 1 + deltas_bytes + tail.len())?;
         self.payload.put_i8(attributes);
         self.payload.put_slice(&deltas[..deltas_bytes]);
         self.payload.put_slice(tail);
-        self.header = header;
+        self.count(timestamp_ms);
         Ok(())
     }
 
-    /// The header with another record, which is the last one, and that record's timestamp delta.
-    fn with_one_more(&self, timestamp_ms: i64) -> Result<(BatchHeader, i64), EncodeError> {
-        let mut header = self.header;
-        let last = header.last_offset_delta.checked_add(1).filter(|last| *last < i32::MAX);
-        header.last_offset_delta = last.ok_or_else(too_many)?;
+    /// Timestamp and offset delta of a record that comes next.
+    fn next_deltas(&self, timestamp_ms: i64) -> Result<(i64, i32), EncodeError> {
+        let offset_delta = self.header.last_offset_delta.checked_add(1).filter(|delta| *delta < i32::MAX);
+        let base_timestamp =
+            if self.header.record_count == 0 { timestamp_ms } else { self.header.base_timestamp };
+        // Kafka's readers add the delta in wrapping arithmetic, so that any two timestamps have one.
+        Ok((timestamp_ms.wrapping_sub(base_timestamp), offset_delta.ok_or_else(too_many)?))
+    }
+
+    /// A record was written, under the deltas that were told.
+    fn count(&mut self, timestamp_ms: i64) {
+        let header = &mut self.header;
         if header.record_count == 0 {
             header.base_timestamp = timestamp_ms;
             header.max_timestamp = timestamp_ms;
         }
+        header.max_timestamp = header.max_timestamp.max(timestamp_ms);
+        header.last_offset_delta += 1;
         // Never more than offsets.
         header.record_count += 1;
-        header.max_timestamp = header.max_timestamp.max(timestamp_ms);
-        // Kafka's readers add the delta in wrapping arithmetic, so that any two timestamps have one.
-        Ok((header, timestamp_ms.wrapping_sub(header.base_timestamp)))
     }
 
     /// Makes room for so many bytes of records.

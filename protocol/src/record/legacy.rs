@@ -17,12 +17,12 @@ use super::codec::decompress;
 use super::dense::{Dense, Reencoded};
 use super::fields::Record;
 use crate::DecodeError;
-use crate::batch::Compression;
+use crate::batch::{Attributes, Compression};
 use crate::cursor::Cursor;
+use crate::primitives::Reader;
 
 /// What consumers see where a message has no time.
 const NO_TIMESTAMP: i64 = -1;
-const CODEC: i8 = 0x07;
 /// Where an LZ4 frame has its flags.
 const LZ4_FLAGS_AT: usize = 4;
 const LOG_APPEND_TIME: i8 = 1 << 3;
@@ -175,52 +175,38 @@ impl Message {
         let offset = cursor.i64("message offset")?;
         let bytes = cursor.i32("message size")?;
         let bytes = cursor.bounded("message size", bytes.into(), 1)?;
-        let mut cursor = Cursor::new(cursor.take("message", bytes)?);
-        let named = cursor.u32("message crc")?;
+        let mut reader = Reader::new(cursor.take("message", bytes)?, false);
+        let named = reader.cursor.u32("message crc")?;
         let mut crc = flate2::Crc::new();
-        crc.update(cursor.rest());
+        crc.update(reader.cursor.rest());
         if crc.sum() != named {
             let (value, reason) = (named.into(), "the message is damaged");
             return Err(DecodeError::BadValue { field: "message crc", at, value, reason });
         }
-        let magic = cursor.i8("magic")?;
-        let attributes = cursor.i8("message attributes")?;
+        let magic = reader.cursor.i8("magic")?;
+        let attributes = reader.cursor.i8("message attributes")?;
         let timestamp_ms = match magic {
             0 => NO_TIMESTAMP,
-            1 => cursor.i64("message timestamp")?,
+            1 => reader.cursor.i64("message timestamp")?,
             _ => {
                 let (value, reason) = (magic.into(), "messages are of magic 0 or 1");
                 return Err(DecodeError::BadValue { field: "magic", at, value, reason });
             }
         };
-        let (key, value) = (nullable(&mut cursor, "key")?, nullable(&mut cursor, "value")?);
-        match cursor.left() {
-            0 => Ok(Self { offset, magic, attributes, timestamp_ms, key, value }),
-            left => Err(DecodeError::TrailingBytes { what: "message", left }),
-        }
+        let (key, value) = (reader.nullable_bytes("key")?, reader.nullable_bytes("value")?);
+        reader.end("message")?;
+        Ok(Self { offset, magic, attributes, timestamp_ms, key, value })
     }
 
     fn compression(&self) -> Result<Compression, DecodeError> {
-        match self.attributes & CODEC {
-            0 => Ok(Compression::None),
-            1 => Ok(Compression::Gzip),
-            2 => Ok(Compression::Snappy),
-            3 => Ok(Compression::Lz4),
-            other => {
-                let reason = "the old formats know 0 none, 1 gzip, 2 snappy, 3 lz4";
-                Err(DecodeError::BadValue { field: "codec", at: 0, value: other.into(), reason })
+        match Attributes(self.attributes.into()).compression()? {
+            Compression::Zstd => {
+                let (value, reason) = (Compression::Zstd.id().into(), "zstd is younger than this format");
+                Err(DecodeError::BadValue { field: "codec", at: 0, value, reason })
             }
+            compression => Ok(compression),
         }
     }
-}
-
-fn nullable(cursor: &mut Cursor, field: &'static str) -> Result<Option<Bytes>, DecodeError> {
-    let length = cursor.i32(field)?;
-    if length == -1 {
-        return Ok(None);
-    }
-    let length = cursor.bounded(field, length.into(), 1)?;
-    cursor.take(field, length).map(Some)
 }
 
 #[cfg(test)]

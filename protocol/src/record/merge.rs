@@ -7,8 +7,6 @@
 //! # References
 //! `DefaultRecord.writeTo`; `LogValidator`: offset deltas that follow on are what lets a broker append without rewriting.
 
-use std::ops::ControlFlow;
-
 use super::builder::{BatchBuilder, Held};
 use super::codec::decompress;
 use super::walk::{Encoded, walk};
@@ -54,7 +52,7 @@ impl Merge {
             let (value, reason) = (header.attributes.0.into(), "a batch of this kind is not merged");
             return Err(DecodeError::BadValue { field: "attributes", at: 21, value, reason });
         }
-        let base = BatchHeader { attributes: header.attributes.without_transactional(), ..*header };
+        let base = BatchHeader { attributes: header.attributes.as_produced(), ..*header };
         let mut merge =
             Self { new: BatchBuilder::like(&base).producer(ProducerStamp::NOBODY), last: *header, bytes_max };
         if merge.append(first)? {
@@ -109,14 +107,12 @@ impl Merge {
             return Ok(false);
         }
         let mut expected = 0;
-        let walked = walk(header.record_count, payload, |record| {
-            self.append_record(&record, header.base_timestamp, expected)?;
+        walk(header.record_count, payload, |record| {
+            self.append_record(record, header.base_timestamp, expected)?;
             expected += 1;
             // Deltas may have become longer.
-            let is_too_much = self.new.held().payload_bytes > self.bytes_max;
-            Ok(if is_too_much { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        })?;
-        Ok(walked.is_continue())
+            Ok(self.new.held().payload_bytes <= self.bytes_max)
+        })
     }
 
     fn append_record(

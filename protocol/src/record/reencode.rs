@@ -8,8 +8,6 @@
 //! # References
 //! `LogValidator` (a producer's batch has no gaps), `DefaultRecordBatch` (log append time), `LogCleaner`.
 
-use std::ops::ControlFlow;
-
 use super::builder::BatchBuilder;
 use super::codec::decompress;
 use super::dense::{Dense, Reencoded};
@@ -32,7 +30,7 @@ pub fn reencode(
     let old = view.header();
     let payload = decompress(old.attributes.compression()?, &view.body(), bytes_max)?;
     let mut writing = Writing { old, first_offset, next_delta: 0, kept: None };
-    let _whole = walk(old.record_count, payload, |record| writing.take(&record))?;
+    walk(old.record_count, payload, |record| writing.take(record).map(|()| true))?;
     writing.kept.map(Dense::finish).transpose().map_err(|error| refused(&error))
 }
 
@@ -45,7 +43,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    fn take(&mut self, record: &Encoded) -> Result<ControlFlow<()>, DecodeError> {
+    fn take(&mut self, record: &Encoded) -> Result<(), DecodeError> {
         let (old, delta) = (self.old, record.offset_delta);
         if delta < self.next_delta || delta > old.last_offset_delta {
             let reason = "offsets in a batch rise up to its last one";
@@ -61,15 +59,14 @@ impl Writing<'_> {
                 .push_encoded(timestamp_ms, record.attributes, record.tail)
                 .map_err(|error| refused(&error))?;
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 }
 
 /// The same without records, without flags, and without a producer.
 fn emptied(old: &BatchHeader) -> BatchBuilder {
-    let attributes =
-        old.attributes.without_transactional().without_log_append_time().without_delete_horizon();
-    BatchBuilder::like(&BatchHeader { attributes, ..*old }).producer(ProducerStamp::NOBODY)
+    BatchBuilder::like(&BatchHeader { attributes: old.attributes.as_produced(), ..*old })
+        .producer(ProducerStamp::NOBODY)
 }
 
 fn refused(error: &EncodeError) -> DecodeError {

@@ -3,8 +3,6 @@
 //! # References
 //! `DefaultRecord`.
 
-use std::ops::ControlFlow;
-
 use bytes::Bytes;
 
 use super::fields::RECORD_BYTES_MIN;
@@ -23,12 +21,12 @@ pub(super) struct Encoded<'a> {
     pub(super) tail: &'a [u8],
 }
 
-/// Shows all `record_count` records of an unpacked payload, until `visit` breaks off. Tells whether it did.
+/// Shows the `record_count` records of an unpacked payload as long as `visit` wants more. Tells whether it saw them all.
 pub(super) fn walk(
     record_count: i32,
     payload: Bytes,
-    mut visit: impl FnMut(Encoded<'_>) -> Result<ControlFlow<()>, DecodeError>,
-) -> Result<ControlFlow<()>, DecodeError> {
+    mut visit: impl FnMut(&Encoded<'_>) -> Result<bool, DecodeError>,
+) -> Result<bool, DecodeError> {
     let mut cursor = Cursor::new(payload);
     cursor.bounded("record count", record_count.into(), RECORD_BYTES_MIN)?;
     for _ in 0..record_count {
@@ -43,13 +41,13 @@ pub(super) fn walk(
             return Err(DecodeError::Truncated { field: "record", at, wanted: read, left: length });
         };
         let tail = &cursor.rest()[..tail_bytes];
-        if visit(Encoded { at, attributes, timestamp_delta, offset_delta, tail })?.is_break() {
-            return Ok(ControlFlow::Break(()));
+        if !visit(&Encoded { at, attributes, timestamp_delta, offset_delta, tail })? {
+            return Ok(false);
         }
         cursor.skip("record", tail_bytes)?;
     }
     match cursor.left() {
-        0 => Ok(ControlFlow::Continue(())),
+        0 => Ok(true),
         left => Err(DecodeError::TrailingBytes { what: "the batch's records", left }),
     }
 }
