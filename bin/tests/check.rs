@@ -105,8 +105,8 @@ const ANSWERS: &[Answer] = &[
         "11-two-nodes-internal-rest-eos.properties",
         64,
         &[
-            "line 12: `B.exactly.once.source.support = enabled`",
-            "line 13: `A.consumer.isolation.level = read_committed`",
+            "line 12: `B.exactly.once.source.support`: means here that only committed records are copied (as written)",
+            "isolation.level = read_committed   (line 13: A.consumer.isolation.level)",
         ],
     ),
     (

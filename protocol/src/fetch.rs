@@ -6,9 +6,11 @@
 
 use std::ops::RangeInclusive;
 
+mod aborted;
 mod request;
 mod response;
 
+pub use aborted::AbortedTransactions;
 pub use request::{
     FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, IsolationLevel, encode_fetch, fetch_frame,
 };

@@ -37,6 +37,7 @@ public final class Judge {
     static final Map<String, Admin> ADMINS = new HashMap<>();
     static final Map<String, Live> LIVE = new HashMap<>();
     static final Map<String, Latency> LATENCY = new HashMap<>();
+    static final Map<String, KafkaProducer<byte[], byte[]>> OPEN = new HashMap<>();
 
     public static void main(String[] args) throws Exception {
         PrintStream answers = System.out;
@@ -80,6 +81,7 @@ public final class Judge {
             case "quota" -> Cluster.quota(admin(c), c);
             case "write" -> Writes.write(c, answer);
             case "write_transactions" -> Writes.transactions(c, answer);
+            case "transact" -> Writes.transact(c);
             case "live_start" -> LIVE.put(c.get("name").asText(), new Live(c));
             case "live_stop" -> LIVE.remove(c.get("name").asText()).stop(answer);
             case "latency_start" -> LATENCY.put(c.get("name").asText(), new Latency(c));
@@ -276,7 +278,8 @@ public final class Judge {
             ArrayNode all = answer.putArray("producers");
             for (ProducerState state : admin.describeProducers(List.of(partition)).partitionResult(partition).get().activeProducers())
                 all.addObject().put("producer_id", state.producerId()).put("epoch", state.producerEpoch())
-                    .put("last_sequence", state.lastSequence()).put("last_timestamp", state.lastTimestamp());
+                    .put("last_sequence", state.lastSequence()).put("last_timestamp", state.lastTimestamp())
+                    .put("transaction_start", state.currentTransactionStartOffset().orElse(-1));
         }
 
         static void until(String what, Callable<Boolean> condition) throws Exception {
@@ -340,6 +343,27 @@ public final class Judge {
                 }
             }
             answer.put("written", written).put("aborted_transactions", aborted);
+        }
+
+        /** Goes on with the transaction that its id has open, or begins one; `end` is commit, abort, or open. */
+        static void transact(JsonNode c) throws Exception {
+            String id = c.get("transactional_id").asText();
+            KafkaProducer<byte[], byte[]> producer = OPEN.remove(id);
+            if (producer == null) {
+                producer = producer(c, c.get("codec").asText(), id);
+                producer.initTransactions();
+                producer.beginTransaction();
+            }
+            int partitions = c.get("partitions").asInt();
+            for (int i = 0; i < c.get("count").asInt(); i++) producer.send(record(c, i, i % partitions));
+            producer.flush();
+            switch (c.get("end").asText()) {
+                case "open" -> OPEN.put(id, producer);
+                case "commit" -> producer.commitTransaction();
+                case "abort" -> producer.abortTransaction();
+                default -> throw new IllegalArgumentException("no such end: " + c);
+            }
+            if (!OPEN.containsKey(id)) producer.close();
         }
 
         /** Record number i: its id stands at the beginning of its value, in its key and in a header, where it has them. */
@@ -497,7 +521,8 @@ public final class Judge {
 
         void run(JsonNode c, ObjectNode answer) throws Exception {
             ArrayNode differences = answer.putArray("differences");
-            try (KafkaConsumer<byte[], byte[]> from = consumer(source); KafkaConsumer<byte[], byte[]> to = consumer(target)) {
+            String level = c.path("source_isolation").asText("read_uncommitted");
+            try (KafkaConsumer<byte[], byte[]> from = consumer(source, level); KafkaConsumer<byte[], byte[]> to = consumer(target)) {
                 for (JsonNode pair : c.get("topics")) {
                     String upstream = pair.get("source").asText(), downstream = pair.get("target").asText();
                     int partitions = from.partitionsFor(upstream).size(), there = to.partitionsFor(downstream).size();
@@ -594,7 +619,11 @@ public final class Judge {
 
         /** Fetches wait for 10 ms only: questions about the next partition stand behind them on the same connection. */
         static KafkaConsumer<byte[], byte[]> consumer(String servers) {
-            return new KafkaConsumer<>(Map.of("fetch.max.wait.ms", 10, "bootstrap.servers", servers, "isolation.level", "read_uncommitted",
+            return consumer(servers, "read_uncommitted");
+        }
+
+        static KafkaConsumer<byte[], byte[]> consumer(String servers, String isolationLevel) {
+            return new KafkaConsumer<>(Map.of("fetch.max.wait.ms", 10, "bootstrap.servers", servers, "isolation.level", isolationLevel,
                 "auto.offset.reset", "none", "max.partition.fetch.bytes", 16 << 20, "max.poll.records", 5000,
                 "enable.auto.commit", false, "allow.auto.create.topics", false, "reconnect.backoff.max.ms", 500),
                 new ByteArrayDeserializer(), new ByteArrayDeserializer());

@@ -1,9 +1,10 @@
-//! Kinds of batches that cannot go on as they stand, made by real brokers: thinned, of old formats, with the broker's time.
+//! Kinds of batches that cannot go on as they stand, made by real brokers: thinned, of old formats, with the broker's time, in
+//! transactions of which committed ones count.
 
 use anyhow::Result;
 use twinlog_tests::{
     real::Version,
-    scenario::{check, kinds},
+    scenario::{check, kinds, transactions},
 };
 
 #[test]
@@ -19,4 +20,24 @@ fn formats_from_before_kafka_0_11() -> Result<()> {
 #[test]
 fn the_time_that_the_broker_has_set() -> Result<()> {
     check(&kinds::log_append_time())
+}
+
+#[test]
+fn committed_records_only_beside_an_open_transaction() -> Result<()> {
+    check(&transactions::interleaved((Version::V4_3_1, Version::V4_3_1)))
+}
+
+#[test]
+fn an_isolation_level_that_changes_between_runs() -> Result<()> {
+    check(&transactions::changed_in_between())
+}
+
+#[test]
+fn kills_while_committed_records_are_copied() -> Result<()> {
+    check(&transactions::killed_while_written())
+}
+
+#[test]
+fn committed_records_that_the_cleaner_has_thinned() -> Result<()> {
+    check(&transactions::thinned())
 }

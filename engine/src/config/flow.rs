@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use twinlog_protocol::fetch::IsolationLevel;
+
 use super::client_ids::{self, ClientIds};
 use super::cluster::{self, ClusterConfig};
 use super::error::Fault;
 use super::form::Form;
+use super::isolation_level;
 use super::left_out;
 use super::patterns;
 use super::properties::Entry;
@@ -86,6 +89,8 @@ pub struct FlowConfig {
     pub throttle_bytes_per_second: Option<u64>,
     /// `auto.offset.reset` of the consumer at the source.
     pub start_position: StartPosition,
+    /// Which records of the source are copied: `isolation.level` of its consumer.
+    pub isolation_level: IsolationLevel,
 }
 
 /// Reads the flow; none when a fault was found, which the resolver holds.
@@ -105,6 +110,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     let loops_allowed = resolver.boolean("loops.allow", false).value;
     let throttle_bytes_per_second = sizes::throttle(resolver);
     let start_position = start_position::read(resolver);
+    let isolation_level = isolation_level::read(resolver);
     let separators = separators(resolver);
     let policy_kind = policy_kind(resolver);
     let (source, target) = (source?, target?);
@@ -128,6 +134,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
         loops_allowed,
         throttle_bytes_per_second,
         start_position,
+        isolation_level,
     })
 }
 

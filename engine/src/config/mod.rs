@@ -28,6 +28,7 @@ mod flows;
 mod form;
 pub mod fuzzing;
 mod inspection;
+mod isolation_level;
 mod keys;
 mod left_out;
 mod loops;

@@ -166,7 +166,7 @@ mod tests {
         for line in [
             "topics = (",
             "replication.factor = ${FACTOR}",
-            "a.consumer.isolation.level = read_committed",
+            "a.consumer.interceptor.classes = x",
             "c.security.protocol = SSL",
             "a->b.replication.factor = x",
             "d->b.enabled = yes\nd.bootstrap.servers = d:1",

@@ -72,8 +72,12 @@ mod tests {
         for (line, rest) in [
             (
                 "b.consumer.isolation.level",
-                "`a->b` reads its records from `a`, so `a.consumer.isolation.level` would count (where this version \
-                 refuses it: reading committed records only is not built yet)",
+                "`a->b` reads its records from `a`, so `a.consumer.isolation.level` would count",
+            ),
+            (
+                "b.consumer.interceptor.classes",
+                "`a->b` reads its records from `a`, so `a.consumer.interceptor.classes` would count (where this version \
+                 refuses it: interceptors are not supported: records are copied as they are)",
             ),
             (
                 "b.consumer.auto.offset.reset",

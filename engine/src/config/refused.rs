@@ -77,7 +77,6 @@ const RULES: &[Rule] = &[
         "predicates are not supported: records are copied as they are",
     ),
     (Scope::Connector, "errors.tolerance", Passes::Words(&["none"]), "a record is never skipped in silence"),
-    (Scope::Connector, "exactly.once.support", Passes::Words(&["requested"]), TRANSACTIONS),
     (
         Scope::Connector,
         "exactly.once",
@@ -98,8 +97,6 @@ const RULES: &[Rule] = &[
         "this is not built yet: the partition is held",
     ),
     (Scope::Connector, "compression.type", Passes::Words(&["keep"]), "compressing anew is not built yet"),
-    (Scope::Worker, "exactly.once.source.support", Passes::Words(&["disabled", "preparing"]), TRANSACTIONS),
-    (CONSUMER, "isolation.level", Passes::Words(&["read_uncommitted"]), COMMITTED),
     (CONSUMER, "interceptor.classes", Passes::Empty, INTERCEPTORS),
     (PRODUCER, "interceptor.classes", Passes::Empty, INTERCEPTORS),
 ];
@@ -108,9 +105,6 @@ const CONSUMER: Scope = Scope::Client(Role::Consumer);
 const PRODUCER: Scope = Scope::Client(Role::Producer);
 const INTERCEPTORS: &str = "interceptors are not supported: records are copied as they are";
 const SECURITY: &str = "TLS and SASL are not built yet";
-const COMMITTED: &str = "reading committed records only is not built yet";
-const TRANSACTIONS: &str = "transactions around mirrored records are not built yet; every record is copied exactly \
-                            once without them";
 
 /// What is said of a value of this key that does not pass; none for a key that has no rule.
 pub(super) fn sentence(scope: Scope, name: &str) -> Option<&'static str> {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use twinlog_protocol::fetch::IsolationLevel;
+
 use super::*;
 use crate::io::bootstrap::HostPort;
 use crate::policy::{DEFAULT_EXCLUDED_TOPICS, ReplicationPolicy, Selection};
@@ -192,18 +194,16 @@ fn what_is_asked_for_expressly_and_not_built_is_refused() {
         "west.sasl.mechanism = PLAIN",
         "ssl.truststore.location = /x.jks",
         "east.admin.ssl.truststore.location = /x.jks",
-        "west.consumer.isolation.level = read_committed",
-        "west->east.consumer.isolation.level = read_committed",
-        "west->east.source.consumer.isolation.level = read_committed",
         "west.consumer.auto.offset.reset = none",
         "west->east.consumer.auto.offset.reset = Latest",
         "west->east.source.consumer.auto.offset.reset = by_duration:1h",
         "west.consumer.interceptor.classes = com.acme.Mask",
         "east.producer.interceptor.classes = com.acme.Mask",
         "west->east.producer.override.interceptor.classes = com.acme.Mask",
-        "exactly.once.source.support = enabled",
-        "east.exactly.once.source.support = ENABLED",
         "west->east.exactly.once.support = required",
+        "west->east.exactly.once.support = required\nwest.consumer.isolation.level = read_committed",
+        "exactly.once.support = required\nexactly.once.source.support = enabled\n\
+         west.consumer.isolation.level = read_uncommitted",
         "offsets.mode = identical",
         "offsets.mode = exact",
         "offsets.identical.topics = a",
@@ -255,6 +255,7 @@ fn what_happens_anyway_may_be_written() {
         "west.consumer.auto.offset.reset = latest ",
         "east.consumer.auto.offset.reset = none",
         "exactly.once.source.support = disabled",
+        "exactly.once.source.support = enabled\nexactly.once.support = required",
         "offsets.mode = auto",
         "offsets.mode = mapped",
         "exactly.once = on",
@@ -298,6 +299,33 @@ fn a_flow_begins_where_the_consumer_at_the_source_would() {
     let elsewhere = "consumer.auto.offset.reset = latest\nwest.auto.offset.reset = latest\n\
                      east.consumer.auto.offset.reset = latest\nwest->east.consumer.override.auto.offset.reset = latest\n";
     assert_eq!(read(elsewhere), StartPosition::Earliest);
+}
+
+#[test]
+fn exactly_once_at_the_worker_means_that_committed_records_are_read() {
+    let (enabled, own) = ("exactly.once.source.support = Enabled\n", "west.consumer.isolation.level = ");
+    for (text, level, told) in [
+        (String::new(), IsolationLevel::ReadUncommitted, ""),
+        (format!("{own}read_committed\n"), IsolationLevel::ReadCommitted, ""),
+        (enabled.to_owned(), IsolationLevel::ReadCommitted, "copied (though nobody wrote `isolation.level`)"),
+        (
+            format!("east.{enabled}{own}read_committed\n"),
+            IsolationLevel::ReadCommitted,
+            "copied (as written)",
+        ),
+        (format!("{enabled}{own}read_uncommitted\n"), IsolationLevel::ReadUncommitted, "changes nothing"),
+        ("exactly.once.source.support = preparing\n".to_owned(), IsolationLevel::ReadUncommitted, ""),
+        // Another worker's.
+        (format!("west.{enabled}"), IsolationLevel::ReadUncommitted, "would count"),
+    ] {
+        assert_eq!(flow(&text).isolation_level, level, "{text}");
+        let warnings = config(&text).warnings().iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(
+            warnings.iter().any(|warning| warning.contains(told)) || told.is_empty(),
+            "{text}: {warnings:?}"
+        );
+        assert_eq!(warnings.is_empty(), told.is_empty(), "{text}: {warnings:?}");
+    }
 }
 
 #[test]
@@ -410,17 +438,10 @@ fn known_keys_where_nobody_reads_them_say_where_they_would_be() {
         ("group.id = mirror", "with the target's name before it"),
         ("west.max.request.size = 1", "reaches no client"),
         (
-            "consumer.isolation.level = read_committed",
-            "before it (where this version refuses it: reading committed records only is not built yet)",
-        ),
-        (
             "west.sync.group.offsets.enabled = true",
             "or `west->east.sync.group.offsets.enabled` (where this version refuses it: syncing group offsets is not built yet)",
         ),
-        (
-            "west->east.exactly.once.source.support = enabled",
-            "write `east.exactly.once.source.support` (where this version refuses it: transactions around mirrored records are not built yet",
-        ),
+        ("west->east.exactly.once.source.support = enabled", "write `east.exactly.once.source.support`"),
     ] {
         let config = config(line);
         let [warning] = config.warnings() else { panic!("{line}: {:?}", config.warnings()) };

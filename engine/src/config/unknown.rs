@@ -233,9 +233,9 @@ mod tests {
             ("A.security.protocol = SSL", "a.security.protocol", SECURITY),
             ("a.ssl.truststore.locaton = /x", "a.ssl.truststore.location", SECURITY),
             (
-                "a.consumer.isolation.levl = read_committed",
-                "a.consumer.isolation.level",
-                "reading committed records only is not built yet",
+                "a.consumer.interceptor.clases = x.Y",
+                "a.consumer.interceptor.classes",
+                "interceptors are not supported: records are copied as they are",
             ),
         ] {
             let told = told(line);

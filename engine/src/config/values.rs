@@ -13,11 +13,8 @@ use super::warning::Warning;
 /// What `ConfigDef` would refuse, of the keys that nothing else reads: MM2 does not start with them.
 pub(super) fn check_types(resolver: &mut Resolver<'_>) {
     let connectors = resolver.connectors();
-    let mut faults: Vec<Fault> = connectors
-        .iter()
-        .filter(|(name, _)| keys::meaning(Scope::Connector, name).usage != Use::Honoured)
-        .filter_map(|(name, entry)| judge(Scope::Connector, name, entry))
-        .collect();
+    let mut faults: Vec<Fault> =
+        connectors.iter().filter_map(|(name, entry)| judge(Scope::Connector, name, entry)).collect();
     let of_worker = resolver.worker().iter();
     faults.extend(of_worker.filter_map(|(name, entry)| judge(Scope::Worker, name, entry)));
     // The consumer at the target and the producer at the source are those of checkpoints and of offset syncs.
@@ -40,14 +37,17 @@ pub(super) fn check_process(properties: &Properties) -> impl Iterator<Item = Fau
         .filter_map(|entry| judge(Scope::Process, &entry.key, entry))
 }
 
+/// Keys that are honoured and take one of the words that MM2 takes.
+const WORDS: [&str; 3] = ["exactly.once.source.support", "exactly.once.support", "isolation.level"];
+
 fn judge(scope: Scope, name: &str, entry: &Entry) -> Option<Fault> {
     let Meaning { usage, .. } = keys::meaning(scope, name);
     // Keys that are honoured are read as types; of refused ones a sentence of their own tells the types.
-    if usage == Use::Honoured {
+    if usage == Use::Honoured && !WORDS.contains(&name) {
         return None;
     }
     let kind = keys::definition(scope, name)?.kind;
-    let of_type = if usage == Use::Refused { None } else { judge_type(kind, entry) };
+    let of_type = if usage == Use::NotNeeded || usage == Use::Later { judge_type(kind, entry) } else { None };
     of_type.or_else(|| {
         let allowed = keys::allowed(scope, name).filter(|allowed| !allowed.takes(&entry.value))?;
         let reason = format!("not {allowed}, so MM2 would not start");

@@ -1,19 +1,23 @@
 //! Questions to the leader of a partition, or of several: one request and one answer.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use twinlog_protocol::ErrorCode;
+use twinlog_protocol::fetch::IsolationLevel;
 use twinlog_protocol::message::types::{
     BrokerId, DescribeProducersRequest, InitProducerIdRequest, ListOffsetsRequest,
     OffsetForLeaderEpochRequest, ProducerId, StrBytes, TopicName, describe_producers_request,
     list_offsets_request, offset_for_leader_epoch_request,
 };
 
+use super::stretch;
+use crate::clock;
 use crate::io::cluster::{ClusterClient, Target};
 use crate::io::error::CallError;
 use crate::io::lane::Lane;
 use crate::machine::line_up::LastBatch;
-use crate::machine::partition::{RequestFailure, SourceSpan};
+use crate::machine::partition::{OpenTransaction, RequestFailure, SourceSpan};
 
 /// Partitions are asked as a consumer or producer asks, not as a replica.
 const NO_REPLICA: i32 = -1;
@@ -147,11 +151,17 @@ pub(super) async fn list_offset(
     place: &Place,
     timestamp: i64,
 ) -> Result<i64, RequestFailure> {
-    the_only(list_offsets(cluster, std::slice::from_ref(place), timestamp).await?, "ListOffsets")
+    let told = list_offsets(cluster, std::slice::from_ref(place), timestamp, IsolationLevel::ReadUncommitted);
+    the_only(told.await?, "ListOffsets")
 }
 
-/// The same for each of several partitions.
-pub(super) async fn list_offsets(cluster: &ClusterClient, places: &[Place], timestamp: i64) -> Told<i64> {
+/// The same for each of several partitions. For those who read committed records only, [`LATEST`] is the last stable offset.
+pub(super) async fn list_offsets(
+    cluster: &ClusterClient,
+    places: &[Place],
+    timestamp: i64,
+    isolation_level: IsolationLevel,
+) -> Told<i64> {
     let Some(first) = places.first() else { return Ok(Vec::new()) };
     let of_partition = |place: &Place| {
         list_offsets_request::ListOffsetsPartition::default()
@@ -164,8 +174,10 @@ pub(super) async fn list_offsets(cluster: &ClusterClient, places: &[Place], time
             .with_name(of_topic[0].name())
             .with_partitions(of_topic.iter().map(of_partition).collect())
     });
-    let request =
-        ListOffsetsRequest::default().with_replica_id(BrokerId(NO_REPLICA)).with_topics(topics.collect());
+    let request = ListOffsetsRequest::default()
+        .with_replica_id(BrokerId(NO_REPLICA))
+        .with_isolation_level(isolation_level.code())
+        .with_topics(topics.collect());
     let answer = cluster.call(first.target(), &request).await?;
     let told = answer.topics.iter().flat_map(|topic| {
         topic.partitions.iter().map(|told| ((topic.name.as_str(), told.partition_index), told))
@@ -215,6 +227,23 @@ pub(super) async fn source_span(
     Ok(SourceSpan {
         log_start: list_offset(cluster, place, EARLIEST).await?,
         high_watermark: list_offset(cluster, place, LATEST).await?,
+    })
+}
+
+/// Whose transaction is open at an offset, by the header of the batch there: sources from before Kafka 2.8 do not describe
+/// their producers, and newer ones do not say since when.
+pub(super) async fn open_transaction(
+    cluster: &ClusterClient,
+    place: &Place,
+    offset: i64,
+) -> Result<OpenTransaction, RequestFailure> {
+    let batch = stretch::read_batch(cluster, place, offset).await?;
+    let header = *batch.ok_or_else(|| incomplete("Fetch"))?.header();
+    let age_ms = u64::try_from(clock::wall_time_ms().saturating_sub(header.base_timestamp));
+    Ok(OpenTransaction {
+        producer_id: header.producer_id,
+        producer_epoch: header.producer_epoch,
+        age: age_ms.ok().map(Duration::from_millis),
     })
 }
 

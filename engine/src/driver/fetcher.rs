@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use twinlog_protocol::ErrorCode;
 use twinlog_protocol::fetch::{
-    FetchPartition, FetchRequest, FetchTopic, FetchedPartition, ForgottenTopic, names_topics_by_id,
+    FetchPartition, FetchRequest, FetchTopic, FetchedPartition, ForgottenTopic, IsolationLevel,
+    names_topics_by_id,
 };
 
 use super::answer_parts::AnswerParts;
@@ -33,6 +34,7 @@ pub(super) struct Order {
     /// How long the broker may wait for the first record.
     pub(super) wait: Duration,
     pub(super) piece: Piece,
+    pub(super) isolation_level: IsolationLevel,
     /// From where we read, empty for nowhere: leaders then give out the records themselves.
     pub(super) rack: Arc<str>,
 }
@@ -70,7 +72,8 @@ pub(super) async fn fetch_bulk(
     let outcome = match try_bulk(&cluster, &order, &wanted).await {
         Ok((Answered::Whole(response), round_trip)) => {
             let bytes = records_bytes(&response.partitions);
-            Outcome::Parts { parts: deal(response.partitions, &wanted), bytes, round_trip }
+            let parts = deal(response.partitions, &wanted, order.isolation_level);
+            Outcome::Parts { parts, bytes, round_trip }
         }
         Ok((Answered::Throttled(told), _)) => Outcome::Throttled { wanted, told },
         Err(why) => failed(wanted.iter().map(|(slot, asked)| (*slot, asked.offset)), &why),
@@ -87,6 +90,7 @@ async fn try_bulk(
     let begun = clock::boot_time();
     let topics = topics(wanted.iter().map(|(_, asked)| asked), order.piece.bytes_max);
     let request = FetchRequest {
+        isolation_level: order.isolation_level,
         rack_id: order.rack.to_string(),
         ..FetchRequest::full(wait_ms(order), order.piece.bytes_max, topics)
     };
@@ -142,7 +146,7 @@ async fn try_tail(
         let bytes = records_bytes(&response.partitions);
         match session.handle_answer(response) {
             SessionAnswer::Listed(listed) => {
-                let part = |(slot, offset, part)| part_of(slot, offset, part);
+                let part = |(slot, offset, part)| part_of(slot, offset, part, order.isolation_level);
                 let (parts, round_trip) = (listed.into_iter().map(part).collect(), connection.round_trip());
                 return Ok(Outcome::Parts { parts, bytes, round_trip });
             }
@@ -170,6 +174,7 @@ async fn ask_session(
     let request = FetchRequest {
         session_id: request.session_id,
         session_epoch: request.session_epoch,
+        isolation_level: order.isolation_level,
         forgotten: forgotten(&request.forget),
         rack_id: order.rack.to_string(),
         ..FetchRequest::full(wait_ms(order), bytes_max, topics(request.ask.iter(), bytes_max))
@@ -228,7 +233,11 @@ fn records_bytes(parts: &[FetchedPartition]) -> u64 {
     parts.iter().map(|part| part.records.len() as u64).sum()
 }
 
-fn deal(parts: Vec<FetchedPartition>, wanted: &[(usize, Asked)]) -> Vec<Part> {
+fn deal(
+    parts: Vec<FetchedPartition>,
+    wanted: &[(usize, Asked)],
+    isolation_level: IsolationLevel,
+) -> Vec<Part> {
     let mut parts = AnswerParts::new(parts, |part| (part.topic.clone(), part.partition));
     let part = |(slot, asked): &(usize, Asked)| {
         let found = parts.take(&asked.topic, asked.topic_id, asked.partition);
@@ -237,26 +246,33 @@ fn deal(parts: Vec<FetchedPartition>, wanted: &[(usize, Asked)]) -> Vec<Part> {
                 let why = "the answer to Fetch leaves the partition out".to_owned();
                 lacking(*slot, asked.offset, RequestFailure::Unanswered(why))
             },
-            |found| part_of(*slot, asked.offset, found),
+            |found| part_of(*slot, asked.offset, found, isolation_level),
         )
     };
     wanted.iter().map(part).collect()
 }
 
-fn part_of(slot: usize, offset: i64, part: FetchedPartition) -> Part {
+fn part_of(slot: usize, offset: i64, part: FetchedPartition, isolation_level: IsolationLevel) -> Part {
     let named = Some(part.preferred_read_replica).filter(|node| *node >= 0);
-    Part { slot, fetched: Fetched { offset, result: records_of(part) }, named }
+    Part { slot, fetched: Fetched { offset, result: records_of(part, isolation_level) }, named }
 }
 
 fn lacking(slot: usize, offset: i64, why: RequestFailure) -> Part {
     Part { slot, fetched: Fetched { offset, result: Err(why) }, named: None }
 }
 
-fn records_of(part: FetchedPartition) -> Result<FetchedRecords, RequestFailure> {
+fn records_of(
+    part: FetchedPartition,
+    isolation_level: IsolationLevel,
+) -> Result<FetchedRecords, RequestFailure> {
     ErrorCode::check(part.error_code).map_err(RequestFailure::Broker)?;
     Ok(FetchedRecords {
         records: part.records,
         high_watermark: part.high_watermark,
+        // Told by brokers at either level, and of no matter for those who read everything.
+        last_stable_offset: Some(part.last_stable_offset)
+            .filter(|stable| isolation_level == IsolationLevel::ReadCommitted && *stable >= 0),
+        aborted: part.aborted,
         log_start: part.log_start_offset,
         diverging: part.diverging_epoch,
     })

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::sleep;
+use twinlog_protocol::fetch::IsolationLevel;
 
 use self::connect::{Connected, check_clusters, connect};
 use self::mirrors::SourceState;
@@ -53,7 +54,12 @@ const LEADER_PAUSE: Duration = Duration::from_millis(200);
 const FIRST_EPOCH_MAX: i16 = 8191;
 
 /// What decides which records of a partition are copied, in words: instances that differ here must not share an epoch.
-const DECIDING_OPTIONS: &str = "isolation.level=read_uncommitted";
+fn deciding_options(config: &FlowConfig) -> &'static str {
+    match config.isolation_level {
+        IsolationLevel::ReadUncommitted => "isolation.level=read_uncommitted",
+        IsolationLevel::ReadCommitted => "isolation.level=read_committed",
+    }
+}
 
 /// What a flow's task needs from outside.
 pub(crate) struct FlowParts {
@@ -118,7 +124,8 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         memory: shared.memory,
         share: shared.share,
         throttle: Throttle::new(config.throttle_bytes_per_second),
-        fingerprint: fingerprint(DECIDING_OPTIONS),
+        fingerprint: fingerprint(deciding_options(&config)),
+        isolation_level: config.isolation_level,
         source_rack: config.source_rack.clone(),
         first_epoch: random.i16(1..=FIRST_EPOCH_MAX),
     });

@@ -18,6 +18,7 @@ use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::sleep;
+use twinlog_protocol::fetch::IsolationLevel;
 
 use self::produce::Queued;
 use self::questions::Questions;
@@ -42,7 +43,7 @@ use crate::machine::flow_starts::FlowStarts;
 use crate::machine::hold::Side;
 use crate::machine::line_up::{LastBatch, Question};
 use crate::machine::partition::{
-    CopySearch, MergeSizes, PartitionConfig, PartitionMachine, RequestFailure, SourceSpan,
+    CopySearch, MergeSizes, OpenTransaction, PartitionConfig, PartitionMachine, RequestFailure, SourceSpan,
 };
 use crate::machine::partition_record::PartitionRecord;
 use crate::machine::produce_window::ProduceAnswer;
@@ -108,6 +109,7 @@ pub(super) enum Done {
     Tail { slot: usize, attempt: u64, result: Result<Tail, RequestFailure> },
     Copy { slot: usize, attempt: u64, result: Result<CopySearch, RequestFailure> },
     SourceSpan { slot: usize, attempt: u64, result: Result<SourceSpan, RequestFailure> },
+    OpenTransaction { slot: usize, offset: i64, result: Result<OpenTransaction, RequestFailure> },
     NewProducerId { slot: usize, attempt: u64, result: Result<i64, RequestFailure> },
     Produced { tickets: Vec<(usize, u64)>, answers: Vec<ProduceAnswer> },
     LaneOpened { key: LaneKey, result: Result<Connection, CallError> },
@@ -130,6 +132,8 @@ pub(super) struct ShardParts {
     pub(super) share: Share,
     pub(super) throttle: Throttle,
     pub(super) fingerprint: u64,
+    /// Which records of the source are copied.
+    pub(super) isolation_level: IsolationLevel,
     /// Where the reader at the source stands; empty for nowhere.
     pub(super) source_rack: String,
     /// Random epoch for first generations.

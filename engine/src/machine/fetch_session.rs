@@ -92,8 +92,8 @@ pub struct FetchSession {
 #[derive(Debug)]
 struct Held {
     asked: Asked,
-    /// High watermark and log start that were told last; none where the next answer is news in any case.
-    told: Option<(i64, i64)>,
+    /// High watermark, last stable offset and log start that were told last; none where the next answer is news in any case.
+    told: Option<(i64, i64, i64)>,
     /// When it was asked at this offset first: whoever was served goes to the back.
     tick: u64,
 }
@@ -226,7 +226,8 @@ impl FetchSession {
 impl Held {
     /// As a broker with a session would decide, for one without.
     fn is_news(&mut self, part: &FetchedPartition) -> bool {
-        let told = (part.error_code == 0).then_some((part.high_watermark, part.log_start_offset));
+        let offsets = (part.high_watermark, part.last_stable_offset, part.log_start_offset);
+        let told = (part.error_code == 0).then_some(offsets);
         let is_known = told.is_some() && self.told == told;
         self.told = told;
         !is_known

@@ -115,8 +115,8 @@ pub enum HoldReason {
     },
     /// Another configuration copies into this partition.
     #[error(
-        "another twinlog copies into this partition with different options (fingerprint {theirs:016x}, ours {ours:016x}); \
-         give both the same file, or stop one"
+        "this partition is copied under another `isolation.level`, by an earlier run or by another twinlog (fingerprint \
+         {theirs:016x}, ours {ours:016x}); write the level of before, and give all instances the same file"
     )]
     OtherFingerprint {
         /// The stored generation's fingerprint.

@@ -129,14 +129,14 @@ impl ReadReplicas {
         None
     }
 
-    /// A Fetch for a partition ended. `high_watermark` is the last one that it was told.
+    /// A Fetch for a partition ended. `readable_end` is the last one that it was told.
     pub fn handle_fetched(
         &mut self,
         now: Now,
         slot: usize,
         by: Answerer,
         is_there: impl Fn(i32) -> bool,
-        high_watermark: Option<i64>,
+        readable_end: Option<i64>,
         mut fetched: Fetched,
     ) -> Heard {
         if by.leader == Some(by.node) {
@@ -148,7 +148,9 @@ impl ReadReplicas {
         match &mut fetched.result {
             Ok(records) if records.diverging.is_none() && by.named.is_none() => {
                 self.note_success(now, by);
-                records.high_watermark = records.high_watermark.max(high_watermark.unwrap_or(-1));
+                let known = readable_end.unwrap_or(-1);
+                records.high_watermark = records.high_watermark.max(known);
+                records.last_stable_offset = records.last_stable_offset.map(|stable| stable.max(known));
                 return Heard::News(fetched);
             }
             _ => {}

@@ -71,6 +71,8 @@ impl World<'_> {
                 let id = instance.job(Job::ReadState { partition, attempt });
                 instance.log.refresh(id);
             }
+            // Whose it is makes no difference to what is copied.
+            Command::AskOpenTransaction { .. } => {}
             Command::TakeProducerId { attempt } => self.take_new_id(slot, partition, attempt),
             Command::Store { attempt, entry } => {
                 let polled_to = instance.polled_to;

@@ -242,6 +242,7 @@ impl World<'_> {
         let index = self.rng.usize(..self.plan.partitions);
         let source = self.sources[index].last_mut().expect("a source has a topic");
         let to = self.rng.i64(source.log_start..=source.log_end());
+        let to = to.min(source.last_stable_offset());
         source.compact(&mut self.rng, to);
     }
 
@@ -261,7 +262,7 @@ impl World<'_> {
         }
         let index = self.rng.usize(..self.plan.partitions);
         let topic_id = self.source(index).topic_id + 1000;
-        let mut source = SourcePartition::new(topic_id, 0, self.plan.recut);
+        let mut source = SourcePartition::new(topic_id, 0, &self.plan);
         (0..self.rng.usize(0..30)).for_each(|_| source.append(&mut self.rng, self.plan.hole_chance));
         self.sources[index].push(source);
         say!(self, "source p{index} is another topic");
@@ -317,6 +318,7 @@ impl World<'_> {
     pub(crate) fn heal(&mut self) {
         self.faulty = false;
         say!(self, "faults end");
+        self.end_transactions();
         for slot in 0..self.plan.instances {
             self.start_instance(slot);
         }

@@ -95,6 +95,8 @@ pub(crate) struct Plan {
     pub(crate) fingerprints: Vec<u64>,
     /// Whether each instance's file says `latest`.
     pub(crate) latest: Vec<bool>,
+    /// Everybody reads committed records only, and some of the source's are in transactions.
+    pub(crate) committed: bool,
 }
 
 impl Plan {
@@ -135,7 +137,13 @@ impl Plan {
             batch_bytes_max,
             fingerprints: (0..instances).map(|_| if rng.u8(..12) == 0 { 8 } else { 7 }).collect(),
             latest: (0..instances).map(|_| family == Family::Latest && rng.u8(..6) > 0).collect(),
+            committed: false,
         }
+    }
+
+    /// Committed records are copied, no others.
+    pub(crate) fn committed(&mut self) {
+        self.committed = true;
     }
 
     /// Every batch goes as the source has it.

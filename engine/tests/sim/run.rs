@@ -39,6 +39,8 @@ pub(crate) struct Seen {
     pub(crate) losing_starts: u64,
     /// Batches that were certainly merged.
     pub(crate) merged: u64,
+    /// Records of transactions that were aborted.
+    pub(crate) aborted: u64,
 }
 
 impl std::ops::AddAssign for Seen {
@@ -47,6 +49,7 @@ impl std::ops::AddAssign for Seen {
         self.late_starts += other.late_starts;
         self.losing_starts += other.losing_starts;
         self.merged += other.merged;
+        self.aborted += other.aborted;
     }
 }
 
@@ -94,6 +97,7 @@ impl World<'_> {
             late_starts: (0..self.plan.partitions).filter(starts_late).count() as u64,
             losing_starts: self.checker.losing_starts() as u64,
             merged: self.merged,
+            aborted: self.sources.iter().flatten().map(|source| source.aborted_records).sum(),
         }
     }
 

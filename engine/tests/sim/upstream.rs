@@ -45,10 +45,16 @@ impl World<'_> {
         if source.topic_id != topic_id {
             return Err(RequestFailure::Broker(ErrorCode::UnknownTopicId));
         }
-        let records = source.fetch(&mut self.rng, offset);
-        let records = records.ok_or(RequestFailure::Broker(ErrorCode::OffsetOutOfRange))?;
-        let (high_watermark, log_start) = (source.log_end(), source.log_start);
-        Ok(FetchedRecords { records, high_watermark, log_start, diverging: None })
+        let read = source.fetch(&mut self.rng, offset);
+        let (records, aborted) = read.ok_or(RequestFailure::Broker(ErrorCode::OffsetOutOfRange))?;
+        Ok(FetchedRecords {
+            records,
+            high_watermark: source.log_end(),
+            last_stable_offset: self.plan.committed.then(|| source.last_stable_offset()),
+            aborted,
+            log_start: source.log_start,
+            diverging: None,
+        })
     }
 
     pub(crate) fn unpark(&mut self, partition: usize, fetch: Option<u64>) {
@@ -78,5 +84,13 @@ impl World<'_> {
         source.append(&mut self.rng, hole_chance);
         say!(self, "source p{partition} ends at {}", self.source(partition).log_end());
         self.unpark(partition, None);
+    }
+    /// Transactions that are open come to their end.
+    pub(crate) fn end_transactions(&mut self) {
+        for partition in 0..self.plan.partitions {
+            let source = self.sources[partition].last_mut().expect("a source has a topic");
+            source.end_transactions(&mut self.rng);
+            self.unpark(partition, None);
+        }
     }
 }

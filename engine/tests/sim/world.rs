@@ -196,7 +196,7 @@ impl<'a> World<'a> {
     pub(crate) fn new(plan: Plan, mut rng: Rng, trace: &'a mut Trace) -> Self {
         let sources = (0..plan.partitions).map(|index| {
             let first = if rng.bool() { 0 } else { rng.i64(1..500) };
-            let mut source = SourcePartition::new(1 + index as u128, first, plan.recut);
+            let mut source = SourcePartition::new(1 + index as u128, first, &plan);
             (0..rng.usize(0..=plan.batches_before)).for_each(|_| source.append(&mut rng, plan.hole_chance));
             if rng.bool() {
                 let start = rng.i64(first..=source.log_end());

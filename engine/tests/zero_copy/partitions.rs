@@ -81,6 +81,8 @@ impl Partitions {
             let records = FetchedRecords {
                 records: part.records,
                 high_watermark: part.high_watermark,
+                last_stable_offset: None,
+                aborted: Vec::new(),
                 log_start: part.log_start_offset,
                 diverging: part.diverging_epoch,
             };

@@ -246,6 +246,12 @@ impl Attributes {
         self.0 & Self::DELETE_HORIZON != 0
     }
 
+    /// The same, written inside a transaction.
+    #[must_use]
+    pub fn with_transactional(self) -> Self {
+        Self(self.0 | Self::TRANSACTIONAL)
+    }
+
     /// The same with another codec.
     #[must_use]
     pub fn with_compression(self, compression: Compression) -> Self {

@@ -30,6 +30,8 @@ pub enum Dropped {
     Control,
     /// The cleaner removed all records and kept the header for the producer's state.
     Empty,
+    /// Of a transaction that was aborted, where committed records are read: told by the answer, not by the header.
+    Aborted,
 }
 
 impl fmt::Display for Dropped {
@@ -38,6 +40,7 @@ impl fmt::Display for Dropped {
             Self::BelowPosition => "all its offsets were read before",
             Self::Control => "control batch, which consumers never see",
             Self::Empty => "compaction removed all its records",
+            Self::Aborted => "its transaction was aborted",
         })
     }
 }

@@ -29,6 +29,17 @@ pub enum IsolationLevel {
     ReadCommitted,
 }
 
+impl IsolationLevel {
+    /// As requests tell it.
+    #[must_use]
+    pub fn code(self) -> i8 {
+        match self {
+            Self::ReadUncommitted => 0,
+            Self::ReadCommitted => 1,
+        }
+    }
+}
+
 /// A Fetch request of a consumer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchRequest {
@@ -161,10 +172,7 @@ fn put_body(writer: &mut Writer, version: i16, request: &FetchRequest) -> Result
     writer.out.put_i32(request.max_wait_ms);
     writer.out.put_i32(request.min_bytes);
     writer.out.put_i32(request.max_bytes);
-    writer.out.put_i8(match request.isolation_level {
-        IsolationLevel::ReadUncommitted => 0,
-        IsolationLevel::ReadCommitted => 1,
-    });
+    writer.out.put_i8(request.isolation_level.code());
     writer.out.put_i32(request.session_id);
     writer.out.put_i32(request.session_epoch);
     writer.count("topics", request.topics.len())?;

@@ -85,6 +85,13 @@ impl BatchBuilder {
         self
     }
 
+    /// Marks the batch as part of a transaction: for whoever plays a source, as twinlog writes none.
+    #[must_use]
+    pub fn transactional(mut self) -> Self {
+        self.header.attributes = self.header.attributes.with_transactional();
+        self
+    }
+
     /// Appends a record. The first one's timestamp becomes the base timestamp.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use twinlog_tests::{
     deadline::now,
     scenario::{
         Figures, Scale, Scenario, configs, copy, flows, identity, kills, kinds, lies, memory, merging,
-        parity, quotas, racks, run, start, state, target, topics,
+        parity, quotas, racks, run, start, state, target, topics, transactions,
     },
 };
 
@@ -86,6 +86,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     all.extend(racks::all());
     all.extend(memory::all());
     all.extend(kinds::all());
+    all.extend(transactions::all());
     all.extend(parity::all());
     all.extend(start::all());
     all.extend(kills::all());

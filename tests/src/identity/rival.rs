@@ -211,6 +211,7 @@ impl Rival {
                 });
             }
             Command::TakeProducerId { .. } => self.fault("asks for a new producer id"),
+            Command::AskOpenTransaction { .. } => self.fault("asks for a transaction where none is"),
             Command::Store { attempt, entry } => self.store(attempt, entry),
             Command::Produce { ticket, batch, .. } => {
                 let place = self.place(None);

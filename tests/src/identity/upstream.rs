@@ -72,7 +72,14 @@ impl Upstream {
             (first, before) = (first + count, 0);
         }
         let high_watermark = end.checked_sub(1).map_or(0, |last| self.offsets[last] + 1);
-        FetchedRecords { records: records.freeze(), high_watermark, log_start: 0, diverging: None }
+        FetchedRecords {
+            records: records.freeze(),
+            high_watermark,
+            last_stable_offset: None,
+            aborted: Vec::new(),
+            log_start: 0,
+            diverging: None,
+        }
     }
 
     /// How many of the `count` records before `first` follow on without a gap, up to `first` itself.

@@ -70,6 +70,8 @@ pub struct ProducerState {
     pub last_sequence: i32,
     /// Timestamp of its last batch in ms.
     pub last_timestamp: i64,
+    /// First offset of its open transaction, -1 for none.
+    pub transaction_start: i64,
 }
 
 #[derive(Deserialize)]

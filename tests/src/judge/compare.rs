@@ -24,7 +24,7 @@ impl TopicPair {
     }
 }
 
-/// What the judge found. Control batches are no records; transactions are read uncommitted.
+/// What the judge found. Control batches are no records.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Verdict {
     /// Records that agreed in place, key, value, headers, timestamp and timestamp type, up to the first difference
@@ -67,6 +67,22 @@ impl Judge {
     /// When a side cannot be read; differences are no error but part of the verdict.
     pub fn compare(&mut self, source: &Cluster, target: &Cluster, topics: &[TopicPair]) -> Result<Verdict> {
         self.compare_from(source, -1, target, topics)
+    }
+
+    /// As [`Judge::compare`], but the source is read as far as it is committed.
+    ///
+    /// # Errors
+    /// As [`Judge::compare`].
+    pub fn compare_committed(
+        &mut self,
+        source: &Cluster,
+        target: &Cluster,
+        topics: &[TopicPair],
+    ) -> Result<Verdict> {
+        self.call(&json!({
+            "do": "compare", "source": source.bootstrap(), "target": target.bootstrap(), "topics": topics,
+            "source_isolation": "read_committed",
+        }))
     }
 
     /// As [`Judge::compare`], but source partitions are read from offset `from` on.

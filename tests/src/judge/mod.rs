@@ -16,7 +16,7 @@ use serde_json::Value;
 pub use cluster::{NewTopic, Offsets, PartitionState, ProducerState};
 pub use compare::{TopicPair, Verdict};
 pub use workload::{
-    Codec, Latency, LiveTopic, LiveWriter, Nulls, Shape, TextRecord, Transactions, WriteRecords,
+    Codec, End, Latency, LiveTopic, LiveWriter, Nulls, Shape, TextRecord, Transactions, WriteRecords,
 };
 
 use crate::{

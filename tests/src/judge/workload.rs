@@ -129,6 +129,18 @@ pub struct Transactions {
     pub abort_every: u32,
 }
 
+/// What becomes of a transaction for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// Its records count.
+    Commit,
+    /// Its records are void.
+    Abort,
+    /// It stays open, for the next order about it.
+    Open,
+}
+
 /// A topic of a live writer.
 #[derive(Clone, Debug, Serialize)]
 pub struct LiveTopic {
@@ -209,6 +221,19 @@ impl Judge {
         command["count"] = json!(pattern.count);
         command["each"] = json!(pattern.each);
         command["abort_every"] = json!(pattern.abort_every);
+        self.order(&command)
+    }
+
+    /// Goes on with a transaction, by its transactional id, or begins one.
+    ///
+    /// # Errors
+    /// What the cluster answered.
+    pub fn transact(&mut self, cluster: &Cluster, id: &str, write: &WriteRecords, end: End) -> Result<()> {
+        let mut command = serde_json::to_value(write)?;
+        command["do"] = json!("transact");
+        command["bootstrap"] = json!(cluster.bootstrap());
+        command["transactional_id"] = json!(id);
+        command["end"] = json!(end);
         self.order(&command)
     }
 

@@ -19,6 +19,7 @@ pub mod start;
 pub mod state;
 pub mod target;
 pub mod topics;
+pub mod transactions;
 
 use std::{
     collections::BTreeMap,

@@ -38,6 +38,10 @@ const HONOURED: Notes = &[
         "enabled",
         "whether the flow runs; at top level it counts for every pair of clusters whose heartbeats are not off",
     ),
+    (
+        "exactly.once.support",
+        "`required` is refused unless committed records are read and `exactly.once.source.support` is `enabled`",
+    ),
     ("heartbeats.replication.enabled", "whether heartbeats topics are mirrored whatever `topics` says"),
     (
         "loops.allow",
@@ -167,6 +171,12 @@ const OF_CLIENTS: &[(Role, &str, Use, &str)] = &[
     ),
     (
         Role::Consumer,
+        "isolation.level",
+        Use::Honoured,
+        "`read_committed`: records of aborted transactions are left out, and an open one holds up those behind it",
+    ),
+    (
+        Role::Consumer,
         "client.rack",
         Use::Honoured,
         "where the brokers at the source select replicas by rack, records come from the replica in this one",
@@ -236,6 +246,11 @@ fn of_worker(name: &str) -> Meaning {
         "offset.storage.replication.factor" => {
             Meaning { usage: Use::Honoured, note: "replicas of twinlog's state topic `mm2-twinlog.internal`" }
         }
+        "exactly.once.source.support" => Meaning {
+            usage: Use::Honoured,
+            note: "`enabled`: committed records only are copied, unless `isolation.level` is written; without transactions, as \
+                   every record is copied exactly once anyway",
+        },
         "offset.storage.topic" => {
             Meaning { usage: Use::Later, note: "taking a copy over from MM2 is not built yet" }
         }

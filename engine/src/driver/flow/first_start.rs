@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use tokio::time::{Instant, sleep};
+use twinlog_protocol::fetch::IsolationLevel;
 
 use super::{ASKED_AT_ONCE, Flow, LEADER_PAUSE, place};
 use crate::clock;
@@ -77,7 +78,9 @@ impl Flow {
         }
         let chunks = by_leader.values().flat_map(|places| places.chunks(PARTITIONS_MAX));
         let questions: Vec<_> = chunks
-            .map(|places| async move { (places, starts_of(&self.source, places, since_ms).await) })
+            .map(|places| async move {
+                (places, starts_of(&self.source, places, since_ms, self.config.isolation_level).await)
+            })
             .collect();
         let mut answers = pin!(stream::iter(questions).buffer_unordered(ASKED_AT_ONCE));
         while let Some((places, offsets)) = answers.next().await {
@@ -104,11 +107,12 @@ async fn starts_of(
     source: &ClusterClient,
     places: &[Place],
     since_ms: Option<i64>,
+    isolation_level: IsolationLevel,
 ) -> Result<Vec<Result<i64, RequestFailure>>, RequestFailure> {
-    let ends = ask::list_offsets(source, places, ask::LATEST).await?;
+    let ends = ask::list_offsets(source, places, ask::LATEST, isolation_level).await?;
     let Some(since_ms) = since_ms else { return Ok(ends) };
     // Asked after the ends: where no record is young enough, those that come in between lie behind the end.
-    let found = ask::list_offsets(source, places, since_ms).await?;
+    let found = ask::list_offsets(source, places, since_ms, isolation_level).await?;
     let starts = ends.into_iter().zip(found).map(|(end, found)| {
         let (end, found) = (end?, found?);
         Ok(if found < 0 { end } else { found })

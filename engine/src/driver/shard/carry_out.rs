@@ -42,6 +42,17 @@ impl Shard {
                     Done::SourceSpan { slot, attempt, result }
                 }));
             }
+            Command::AskOpenTransaction { offset } => {
+                let place = self.slots[slot].place(Side::Source, None, LINE_UP_LANE);
+                let source = self.parts.source.clone();
+                self.errands.push(Box::pin(async move {
+                    let result = match place {
+                        Some(place) => ask::open_transaction(&source, &place, offset).await,
+                        None => Err(ask::no_leader()),
+                    };
+                    Done::OpenTransaction { slot, offset, result }
+                }));
+            }
             Command::ReadState { attempt } => {
                 let waiter = Waiter::Partition { slot, attempt, refresh: true };
                 self.to_state.push_back(StateRequest::Refresh { waiter });
@@ -119,6 +130,9 @@ impl Shard {
                 Ok(span) => self.touch(slot).handle_source_span(now, attempt, span),
                 Err(why) => self.failed(now, slot, attempt, Side::Source, "ListOffsets", &why),
             },
+            Done::OpenTransaction { slot, offset, result } => {
+                self.touch(slot).handle_open_transaction(offset, &result);
+            }
             Done::NewProducerId { slot, attempt, result } => match result {
                 Ok(producer_id) => self.store_producer_id(slot, attempt, producer_id),
                 Err(why) => self.failed(now, slot, attempt, Side::Target, "InitProducerId", &why),

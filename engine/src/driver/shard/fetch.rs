@@ -75,7 +75,7 @@ impl Shard {
         let session = self.sessions.remove(&(node, lane)).unwrap_or_default();
         let piece = self.next_piece(now, node, TAIL_BYTES_MAX);
         let (source, rack) = (self.parts.source.clone(), self.replicas.rack(now, node));
-        let order = Order { node, lane, wait, piece, rack };
+        let order = Order { node, lane, wait, piece, isolation_level: self.parts.isolation_level, rack };
         self.errands.push(Box::pin(async move {
             let answer = fetcher::fetch_tail(source, order, session, fresh, gone).await;
             Done::Fetched { node, lane, piece, answer }
@@ -93,7 +93,7 @@ impl Shard {
     fn ask_bulk(&mut self, now: Now, node: i32, lane: u16, wait: Now, wanted: Vec<(usize, Asked)>) {
         let piece = self.next_piece(now, node, self.answer_bytes_max(node));
         let (source, rack) = (self.parts.source.clone(), self.replicas.rack(now, node));
-        let order = Order { node, lane, wait, piece, rack };
+        let order = Order { node, lane, wait, piece, isolation_level: self.parts.isolation_level, rack };
         self.errands.push(Box::pin(async move {
             let answer = fetcher::fetch_bulk(source, order, wanted).await;
             Done::Fetched { node, lane, piece, answer }
@@ -155,9 +155,9 @@ impl Shard {
         let source = &self.parts.source;
         let is_there = |node| source.metadata().brokers.contains_key(&node);
         let is_unknown = named.is_some_and(|named| !is_there(named));
-        let high_watermark = of.machine.high_watermark();
+        let readable_end = of.machine.readable_end();
         let offset = fetched.offset;
-        let heard = self.replicas.handle_fetched(now, slot, by, is_there, high_watermark, fetched);
+        let heard = self.replicas.handle_fetched(now, slot, by, is_there, readable_end, fetched);
         if is_unknown {
             self.refresh(Side::Source);
         }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use twinlog_protocol::fetch::IsolationLevel;
+
 use super::{Done, Shard};
 use crate::driver::ask::{self, Place, Told};
 use crate::driver::lanes::LINE_UP_LANE;
@@ -103,9 +105,11 @@ async fn told(target: &ClusterClient, question: Question, askers: Vec<Asker>) ->
             Done::LastBatches { asked, told: ask::last_batches(target, &places, &producer_ids).await }
         }
         Question::LogEnd => Done::Offsets { asked, question, told: ask::log_ends(target, &places).await },
-        Question::HighWatermark => {
-            Done::Offsets { asked, question, told: ask::list_offsets(target, &places, ask::LATEST).await }
-        }
+        Question::HighWatermark => Done::Offsets {
+            asked,
+            question,
+            told: ask::list_offsets(target, &places, ask::LATEST, IsolationLevel::ReadUncommitted).await,
+        },
     }
 }
 

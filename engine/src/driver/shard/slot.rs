@@ -22,7 +22,7 @@ const RECORD_BYTES: i64 = 1 << 10;
 /// What a partition has to reach before it counts as caught up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goal {
-    /// The source's high watermark at the first Fetch, which only a partition that has lined up sends: what is stored
+    /// The end of what could be read at the first Fetch, which only a partition that has lined up sends: what is stored
     /// about earlier runs proves nothing about the logs of today.
     AtFirstFetch,
     Upstream(i64),
@@ -125,8 +125,8 @@ impl Slot {
 
     /// What there is to fetch, by what is known of the source.
     pub(super) fn pull(&mut self) -> Pull {
-        let Some(high_watermark) = self.machine.high_watermark() else { return Pull::Probe };
-        let lag = high_watermark.saturating_sub(self.machine.read_next()).max(0);
+        let Some(end) = self.machine.readable_end() else { return Pull::Probe };
+        let lag = end.saturating_sub(self.machine.read_next()).max(0);
         self.is_tail = lag == 0 || (self.is_tail && lag.saturating_mul(self.record_bytes) <= NEAR_BYTES);
         if self.is_tail { Pull::Tail } else { Pull::Bulk }
     }
@@ -152,12 +152,12 @@ impl Slot {
     /// What of the partition is shown.
     pub(super) fn standing(&mut self) -> Standing {
         let position = self.machine.position();
-        let lag = match (self.machine.high_watermark(), position) {
-            (Some(high_watermark), Some(position)) => (high_watermark - position).max(0).unsigned_abs(),
+        let lag = match (self.machine.readable_end(), position) {
+            (Some(end), Some(position)) => (end - position).max(0).unsigned_abs(),
             _ => 0,
         };
-        if let (Goal::AtFirstFetch, Some(high_watermark)) = (self.goal, self.machine.high_watermark()) {
-            self.goal = Goal::Upstream(high_watermark);
+        if let (Goal::AtFirstFetch, Some(end)) = (self.goal, self.machine.readable_end()) {
+            self.goal = Goal::Upstream(end);
         }
         if matches!(self.goal, Goal::Upstream(goal) if position.is_some_and(|position| position >= goal)) {
             self.goal = Goal::Reached;

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use twinlog_protocol::DecodeError;
-use twinlog_protocol::batch::{self, BatchView, Compression, Entry, HEADER_BYTES, Verdict};
+use twinlog_protocol::batch::{self, BatchView, Compression, Dropped, Entry, HEADER_BYTES, Verdict};
+use twinlog_protocol::fetch::{AbortedTransaction, AbortedTransactions};
 use twinlog_protocol::record::{Merge, OffsetRun, Reencoded, can_merge, reencode, upgrade};
 
 use crate::machine::hold::HoldReason;
@@ -93,14 +94,23 @@ impl Backlog {
         }
     }
 
-    /// Plans the batches of one fetched stretch of log.
-    pub(super) fn plan(&mut self, records: Bytes) {
+    /// Plans the batches of one fetched stretch of log; what `aborted` transactions wrote into it leaves holes.
+    pub(super) fn plan(&mut self, records: Bytes, aborted: Vec<AbortedTransaction>) {
         let from = self.next.number;
+        let mut aborted = (!aborted.is_empty()).then(|| AbortedTransactions::new(aborted));
         let mut entries = batch::batches(records);
         while self.hold.is_none() {
             match entries.next() {
                 None => break,
-                Some(Ok(entry)) => self.plan_entry(entry, self.stores_all && self.next.number == from),
+                Some(Ok(entry)) => {
+                    let is_void = aborted.as_mut().is_some_and(|aborted| match &entry {
+                        Entry::Batch(view) => aborted.void(view.header()),
+                        Entry::Legacy { .. } => false,
+                    });
+                    let verdict =
+                        if is_void { Verdict::Drop(Dropped::Aborted) } else { entry.verdict(self.read_next) };
+                    self.plan_entry(entry, verdict, self.stores_all && self.next.number == from);
+                }
                 Some(Err(fault)) => self.hold_for_damage(&fault),
             }
         }
@@ -110,9 +120,9 @@ impl Backlog {
     }
 
     /// `is_first`: the run is stored whether it is dense or not.
-    fn plan_entry(&mut self, entry: Entry, is_first: bool) {
+    fn plan_entry(&mut self, entry: Entry, verdict: Verdict, is_first: bool) {
         let (next, epoch) = (entry.next_offset(), entry.leader_epoch());
-        match (entry.verdict(self.read_next), entry) {
+        match (verdict, entry) {
             (Verdict::HeaderOnly, Entry::Batch(view)) => self.push(view, Vec::new(), is_first),
             (Verdict::Drop(_), _) => {}
             (Verdict::Hold(kind), entry) => {

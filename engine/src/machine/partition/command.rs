@@ -1,8 +1,11 @@
 //! What a partition asks its driver to do, and what the driver tells it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use twinlog_protocol::ErrorCode;
 use twinlog_protocol::batch::Forwarded;
+use twinlog_protocol::fetch::AbortedTransaction;
 
 use crate::machine::hold::{HoldReason, Side};
 use crate::machine::line_up::Question;
@@ -46,6 +49,11 @@ pub enum Command {
     AskSourceSpan {
         /// Attempt to give back.
         attempt: u64,
+    },
+    /// Look whose transaction is open at this upstream offset, the source's last stable one.
+    AskOpenTransaction {
+        /// The offset.
+        offset: i64,
     },
     /// Read the state topic to its present end.
     ReadState {
@@ -218,8 +226,31 @@ pub struct FetchedRecords {
     pub records: Bytes,
     /// The source's high watermark.
     pub high_watermark: i64,
+    /// Where only committed records are read, the source's last stable offset: a transaction is open there.
+    pub last_stable_offset: Option<i64>,
+    /// Where only committed records are read, the transactions whose records among these are void.
+    pub aborted: Vec<AbortedTransaction>,
     /// The source's log start.
     pub log_start: i64,
     /// Leader epoch and end offset at which the source's log diverged from what we read.
     pub diverging: Option<(i32, i64)>,
+}
+
+impl FetchedRecords {
+    /// First offset that cannot be read yet.
+    #[must_use]
+    pub fn readable_end(&self) -> i64 {
+        self.last_stable_offset.map_or(self.high_watermark, |stable| stable.min(self.high_watermark))
+    }
+}
+
+/// Whose transaction is open at the source's last stable offset, by its first batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenTransaction {
+    /// Id of its producer.
+    pub producer_id: i64,
+    /// Epoch of its producer.
+    pub producer_epoch: i16,
+    /// How long ago its first record was written, by that record's timestamp; none where that is in the future.
+    pub age: Option<Duration>,
 }

@@ -1,5 +1,6 @@
 //! The steady state: fetched batches go out in order, acknowledgements move the mark.
 
+use std::mem;
 use std::time::Duration;
 
 use twinlog_protocol::batch::{ProducerStamp, rewrite};
@@ -7,7 +8,8 @@ use twinlog_protocol::{ErrorCode, Retry};
 
 use super::backlog::Planned;
 use super::{
-    Closing, Command, Event, Fetched, GONE_AFTER, PartitionMachine, Phase, RequestFailure, Side, SourceSpan,
+    Closing, Command, Event, Fetched, GONE_AFTER, OpenTransaction, PartitionMachine, Phase, RequestFailure,
+    Side, SourceSpan,
 };
 use crate::machine::Now;
 use crate::machine::backoff::doubled;
@@ -93,17 +95,22 @@ impl PartitionMachine {
         }
         self.fetching = None;
         match fetched.result {
-            Ok(records) => {
+            Ok(mut records) => {
                 self.fetch_failures = 0;
                 if records.records.is_empty() && self.window.is_empty() && self.backlog.is_empty() {
                     self.end_trouble();
                 }
-                self.high_watermark = Some(records.high_watermark);
+                self.readable_end = Some(records.readable_end());
                 if let Some((leader_epoch, end_offset)) = records.diverging {
                     let position = fetched.offset;
                     self.backlog.hold_with(HoldReason::Diverged { position, leader_epoch, end_offset });
                 } else {
-                    self.backlog.plan(records.records);
+                    let (batches, aborted) =
+                        (mem::take(&mut records.records), mem::take(&mut records.aborted));
+                    self.backlog.plan(batches, aborted);
+                    if self.stopping_transaction.handle_fetched(now, self.backlog.read_next(), &records) {
+                        self.commands.push_back(Command::Emit(Event::GoesOn));
+                    }
                 }
             }
             Err(why) => {
@@ -112,6 +119,13 @@ impl PartitionMachine {
             }
         }
         self.advance(now);
+    }
+
+    /// The transaction at this upstream offset was looked at.
+    pub fn handle_open_transaction(&mut self, offset: i64, found: &Result<OpenTransaction, RequestFailure>) {
+        if let Some(why) = self.stopping_transaction.handle_found(offset, found) {
+            self.commands.push_back(Command::Emit(Event::Waits { why }));
+        }
     }
 
     /// The source's log was looked at because a Fetch was out of range.
@@ -193,6 +207,9 @@ impl PartitionMachine {
         }
         self.store_progress_if_due(now);
         self.look_for_source(now);
+        if let Some(offset) = self.stopping_transaction.poll_look(now) {
+            self.commands.push_back(Command::AskOpenTransaction { offset });
+        }
         let source_is_gone = self.missing_since[0].is_some_and(|since| since + GONE_AFTER <= now);
         if source_is_gone {
             self.backlog.hold_with(HoldReason::Deleted { side: Side::Source });
@@ -283,7 +300,7 @@ impl PartitionMachine {
     /// P2: a stored run gives numbers to other records than the source has for them. Where that is so after a look at
     /// everything stored, the source has lost records that were numbered: another map, hence another generation.
     fn dispute(&mut self) {
-        self.must_reopen = std::mem::replace(&mut self.is_disputed, true);
+        self.must_reopen = mem::replace(&mut self.is_disputed, true);
         self.realign();
     }
 
@@ -358,8 +375,8 @@ impl PartitionMachine {
     }
 
     fn after_drain(&mut self, now: Now, closing: Closing) {
-        self.apart |= std::mem::take(&mut self.wants_apart);
-        let must_line_up = std::mem::take(&mut self.must_line_up);
+        self.apart |= mem::take(&mut self.wants_apart);
+        let must_line_up = mem::take(&mut self.must_line_up);
         match closing {
             Closing::Drain if self.stopping => {
                 self.store_progress();
@@ -439,7 +456,8 @@ impl PartitionMachine {
             self.fetch_not_before.filter(|_| self.fetching.is_none() && self.backlog.hold().is_none());
         let gone =
             self.missing_since[0].map(|since| since + GONE_AFTER).filter(|_| self.backlog.hold().is_none());
-        [late, self.progress_due(), fetch, gone].into_iter().flatten().min()
+        let look = self.stopping_transaction.next_look();
+        [late, self.progress_due(), fetch, gone, look].into_iter().flatten().min()
     }
 }
 

@@ -23,16 +23,19 @@ mod backlog;
 mod command;
 mod copying;
 mod merging;
+mod open_transaction;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use self::backlog::Backlog;
 pub use self::command::{
-    Command, CopyEnd, CopySearch, Event, Fetched, FetchedRecords, Leader, RequestFailure, SourceSpan,
+    Command, CopyEnd, CopySearch, Event, Fetched, FetchedRecords, Leader, OpenTransaction, RequestFailure,
+    SourceSpan,
 };
 pub use self::merging::MergeSizes;
 use self::merging::Merging;
+use self::open_transaction::Stopping;
 use super::Now;
 use super::backoff::doubled;
 use super::flow_starts::Start;
@@ -136,7 +139,10 @@ pub struct PartitionMachine {
     merging: Merging,
     /// Offset of the fetch under way.
     fetching: Option<i64>,
-    high_watermark: Option<i64>,
+    /// First offset of the source that could not be read yet, as last seen.
+    readable_end: Option<i64>,
+    /// Where only committed records are read.
+    stopping_transaction: Stopping,
     /// A store of runs that batches wait for.
     storing: bool,
     /// The partition has a connection of its own.
@@ -194,7 +200,8 @@ impl PartitionMachine {
             backlog: Backlog::new(Run { number: 0, upstream: 0, downstream: 0 }, false),
             backlog_until: None,
             fetching: None,
-            high_watermark: None,
+            readable_end: None,
+            stopping_transaction: Stopping::default(),
             storing: false,
             apart: false,
             wants_apart: false,
@@ -409,7 +416,8 @@ impl PartitionMachine {
     /// Why the partition has not got on for a while, if so.
     #[must_use]
     pub fn waits(&self) -> Option<&str> {
-        self.trouble.as_ref()?.told.as_deref()
+        let trouble = self.trouble.as_ref().and_then(|trouble| trouble.told.as_deref());
+        trouble.or_else(|| self.stopping_transaction.told())
     }
 
     /// Whether the partition has come to rest after [`PartitionMachine::handle_stop`].
@@ -430,10 +438,11 @@ impl PartitionMachine {
         self.record.floor().map(|floor| floor.upstream)
     }
 
-    /// The source's high watermark as last seen.
+    /// First offset of the source that could not be read yet, as last seen: its high watermark, or its last stable offset
+    /// where only committed records are read.
     #[must_use]
-    pub fn high_watermark(&self) -> Option<i64> {
-        self.high_watermark
+    pub fn readable_end(&self) -> Option<i64> {
+        self.readable_end
     }
 
     /// The partition's stored and acknowledged state.

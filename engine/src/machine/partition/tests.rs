@@ -9,6 +9,7 @@ use crate::machine::line_up::{LastBatch, Question};
 use crate::machine::lineage::Generation;
 use crate::machine::produce_window::ProduceAnswer;
 
+mod committed;
 mod faults;
 mod merging;
 mod silence;
@@ -123,10 +124,19 @@ impl Bench {
     }
 
     fn fetch_records(&mut self, records: Vec<u8>) {
+        self.fetch_answer(FetchedRecords {
+            records: records.into(),
+            high_watermark: 1000,
+            last_stable_offset: None,
+            aborted: Vec::new(),
+            log_start: 0,
+            diverging: None,
+        });
+    }
+
+    fn fetch_answer(&mut self, records: FetchedRecords) {
         let offset = self.machine.fetch_wanted(self.now).expect("a partition that wants records");
         self.machine.handle_fetch_sent(offset);
-        let records =
-            FetchedRecords { records: records.into(), high_watermark: 1000, log_start: 0, diverging: None };
         self.machine.handle_fetched(self.now, Fetched { offset, result: Ok(records) });
     }
 

@@ -13,8 +13,14 @@ const GONE: i32 = 9;
 const SLOT: usize = 3;
 
 fn plain(high_watermark: i64) -> Fetched {
-    let records =
-        FetchedRecords { records: Vec::new().into(), high_watermark, log_start: 0, diverging: None };
+    let records = FetchedRecords {
+        records: Vec::new().into(),
+        high_watermark,
+        last_stable_offset: None,
+        aborted: Vec::new(),
+        log_start: 0,
+        diverging: None,
+    };
     Fetched { offset: 50, result: Ok(records) }
 }
 

@@ -157,8 +157,14 @@ fn a_batch_that_is_damaged_at_the_source_holds_the_partition() {
             *bytes.last_mut().unwrap() ^= 1;
         }
         damaged = !damaged;
-        let records =
-            FetchedRecords { records: bytes.into(), high_watermark: 101, log_start: 0, diverging: None };
+        let records = FetchedRecords {
+            records: bytes.into(),
+            high_watermark: 101,
+            last_stable_offset: None,
+            aborted: Vec::new(),
+            log_start: 0,
+            diverging: None,
+        };
         bench.machine.handle_fetched(bench.now, Fetched { offset, result: Ok(records) });
         bench.answer();
     };

@@ -34,8 +34,14 @@ impl Bench {
         self.machine.handle_fetch_sent(offset);
         let records =
             Bytes::from(batches.iter().map(|view| view.bytes().to_vec()).collect::<Vec<_>>().concat());
-        let fetched =
-            FetchedRecords { records: records.clone(), high_watermark: 9000, log_start: 0, diverging: None };
+        let fetched = FetchedRecords {
+            records: records.clone(),
+            high_watermark: 9000,
+            last_stable_offset: None,
+            aborted: Vec::new(),
+            log_start: 0,
+            diverging: None,
+        };
         self.machine.handle_fetched(self.now, Fetched { offset, result: Ok(fetched) });
         self.answer();
         records
