@@ -1,5 +1,7 @@
 //! What a flow shows of itself at one moment.
 
+use std::collections::BTreeSet;
+
 use crate::machine::hold::{HoldReason, Side};
 
 /// A flow at one moment. Sums over all of its partitions.
@@ -39,6 +41,9 @@ pub struct FlowStatus {
     pub held_partitions: u64,
     /// Topics that could not be prepared on the target; they are tried again.
     pub failed_topics: Vec<FailedTopic>,
+    /// Topics of the target whose readers see the broker's time instead of the source's
+    /// (`message.timestamp.type=LogAppendTime`), as far as something was copied into them in this run.
+    pub broker_time_topics: BTreeSet<String>,
 }
 
 /// A partition that waits.

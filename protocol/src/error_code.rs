@@ -143,7 +143,7 @@ error_codes! {
     29 TopicAuthorizationFailed "TOPIC_AUTHORIZATION_FAILED" Never "the principal has no right to this on the topic";
     30 GroupAuthorizationFailed "GROUP_AUTHORIZATION_FAILED" Never "the principal has no right to this on the group";
     31 ClusterAuthorizationFailed "CLUSTER_AUTHORIZATION_FAILED" Never "the principal has no right to this on the cluster";
-    32 InvalidTimestamp "INVALID_TIMESTAMP" Never "a record's timestamp lies outside what the topic takes";
+    32 InvalidTimestamp "INVALID_TIMESTAMP" Never "a record's timestamp lies outside what the topic takes (message.timestamp.before.max.ms and .after.max.ms, or .difference.max.ms)";
     33 UnsupportedSaslMechanism "UNSUPPORTED_SASL_MECHANISM" Never "the broker does not offer this SASL mechanism";
     34 IllegalSaslState "ILLEGAL_SASL_STATE" Never "not the time for this request in the SASL handshake";
     35 UnsupportedVersion "UNSUPPORTED_VERSION" Never "the broker does not speak this version of the request";

@@ -23,6 +23,16 @@ fn the_time_that_the_broker_has_set() -> Result<()> {
 }
 
 #[test]
+fn the_time_that_the_targets_broker_sets() -> Result<()> {
+    check(&kinds::broker_time())
+}
+
+#[test]
+fn records_beyond_the_targets_limits() -> Result<()> {
+    check(&kinds::limits_of_the_target())
+}
+
+#[test]
 fn committed_records_only_beside_an_open_transaction() -> Result<()> {
     check(&transactions::interleaved((Version::V4_3_1, Version::V4_3_1)))
 }

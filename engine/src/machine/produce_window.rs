@@ -55,6 +55,8 @@ pub enum ProduceAnswer {
     Acknowledged {
         /// Downstream offset of its first record.
         base_offset: i64,
+        /// Whether the broker has put its own time into the records (`message.timestamp.type=LogAppendTime`).
+        has_broker_time: bool,
     },
     /// The broker answered with an error.
     Failed {
@@ -183,7 +185,7 @@ impl ProduceWindow {
             match answer {
                 // Behind a failure a success proves nothing that the line-up does not prove better.
                 _ if failed => {}
-                ProduceAnswer::Acknowledged { base_offset } => {
+                ProduceAnswer::Acknowledged { base_offset, .. } => {
                     self.fresh = false;
                     return Some((batch, base_offset));
                 }
@@ -216,7 +218,7 @@ mod tests {
     use super::*;
 
     const NOW: Now = Duration::from_secs(9);
-    const ACK: ProduceAnswer = ProduceAnswer::Acknowledged { base_offset: 40 };
+    const ACK: ProduceAnswer = ProduceAnswer::Acknowledged { base_offset: 40, has_broker_time: false };
 
     fn batch(number: u64) -> Sent {
         Sent { number, records: 1, upstream: 0, upstream_next: 1, bytes: 100, sent_bytes: 100, batches: 1 }

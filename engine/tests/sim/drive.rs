@@ -286,7 +286,9 @@ impl World<'_> {
 
 fn produced(reply: Option<Reply>, code: Option<ErrorCode>) -> ProduceAnswer {
     match (reply, code) {
-        (Some(Reply::Appended { base_offset }), _) => ProduceAnswer::Acknowledged { base_offset },
+        (Some(Reply::Appended { base_offset }), _) => {
+            ProduceAnswer::Acknowledged { base_offset, has_broker_time: false }
+        }
         (_, Some(code)) => ProduceAnswer::Failed { code, detail: String::new() },
         _ => ProduceAnswer::Lost,
     }

@@ -52,7 +52,9 @@ impl Sending {
         let Ok(response) = ProduceResponse::decode(self.version, body) else { return ProduceAnswer::Lost };
         let Some(partition) = response.partitions.into_iter().next() else { return ProduceAnswer::Lost };
         match ErrorCode::check(partition.error_code) {
-            Ok(()) => ProduceAnswer::Acknowledged { base_offset: partition.base_offset },
+            Ok(()) => {
+                ProduceAnswer::Acknowledged { base_offset: partition.base_offset, has_broker_time: false }
+            }
             Err(code) => ProduceAnswer::Failed { code, detail: partition.error_message.unwrap_or_default() },
         }
     }

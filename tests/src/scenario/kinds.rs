@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use super::{Figures, Lab, LabSpec, Scenario};
 use crate::{
-    deadline::Deadline,
+    deadline::{Deadline, wall_clock_ms},
     judge::{Codec, NewTopic, WriteRecords},
     process::sleep_ms,
     real::{Version, kafka::ClusterSpec, log_dump},
@@ -26,7 +26,14 @@ const OLD_FORMATS: [(&str, &str); 2] = [("0.9.0", "magic0"), ("0.10.2", "magic1"
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
-    vec![thinned_batches(), old_formats(Version::V2_8_2), old_formats(Version::V2_4_1), log_append_time()]
+    vec![
+        thinned_batches(),
+        old_formats(Version::V2_8_2),
+        old_formats(Version::V2_4_1),
+        log_append_time(),
+        broker_time(),
+        limits_of_the_target(),
+    ]
 }
 
 /// The cleaner took the first, the middle, the last or all records out of batches of every codec.
@@ -164,6 +171,106 @@ pub fn log_append_time() -> Scenario {
         );
         Ok(Figures::default().with("records", records))
     })
+}
+
+/// The target's broker sets the time: it stands, and is told of once for the flow.
+#[must_use]
+pub fn broker_time() -> Scenario {
+    Scenario::shared("topics whose time the target's broker sets", LabSpec::newest(), |lab, _| {
+        let names = ["stamped.0", "stamped.1"];
+        lab.create(&names.map(|name| NewTopic::new(name, 2)))?;
+        let there =
+            names.map(|name| NewTopic::new(name, 2).config("message.timestamp.type", "LogAppendTime"));
+        lab.judge.create_topics(&lab.target, &there)?;
+        for name in names {
+            let write = WriteRecords { timestamp_ms: Some(1_000), ..WriteRecords::new(name, 2, 100) };
+            lab.judge.write(&lab.source, &write)?;
+        }
+        let begin = wall_clock_ms();
+        let flow = lab.flow("stamped\\..*");
+        let log = lab.catch_up(&flow, CATCH_UP)?.log()?;
+        let told = log.matches("has message.timestamp.type=LogAppendTime").count();
+        ensure!(told == 1, "told {told} times: {log}");
+        ensure!(
+            log.contains("whose readers see the target broker's time") && log.contains("topics=2"),
+            "{log}"
+        );
+        let mut records = 0;
+        for (name, partition) in names.into_iter().flat_map(|name| [(name, 0), (name, 1)]) {
+            let [source, target] =
+                [&lab.source, &lab.target].map(|cluster| lab.judge.read(cluster, name, partition, 1_000));
+            let (source, target) = (source?, target?);
+            let is_equal = source.len() == target.len()
+                && source.iter().zip(&target).all(|(ours, theirs)| {
+                    ours.key == theirs.key && ours.value == theirs.value && theirs.timestamp >= begin
+                });
+            ensure!(is_equal, "{name}-{partition}: {source:?} became {target:?}");
+            records += u64::try_from(target.len())?;
+        }
+        Ok(Figures::default().with("records", records))
+    })
+}
+
+/// Records that are too old, too far in the future, and too large for the target: each holds its partition, with the
+/// setting that forbids it, beside one that goes on; when the limits rise all go on by themselves.
+#[must_use]
+pub fn limits_of_the_target() -> Scenario {
+    Scenario::shared("records beyond the target's limits", LabSpec::newest(), |lab, _| {
+        const HOUR_MS: i64 = 3_600_000;
+        let limits = [
+            ("limits.old", "message.timestamp.before.max.ms", HOUR_MS, -3 * HOUR_MS),
+            ("limits.future", "message.timestamp.after.max.ms", HOUR_MS, 3 * HOUR_MS),
+            ("limits.large", "max.message.bytes", 2_000, 0),
+        ];
+        let now = wall_clock_ms();
+        for (topic, key, limit, shift_ms) in limits {
+            let loose =
+                NewTopic::new(topic, 1).config("message.timestamp.after.max.ms", "9223372036854775807");
+            lab.create(&[loose])?;
+            let strict = NewTopic::new(topic, 1).config(key, &limit.to_string());
+            lab.judge.create_topics(&lab.target, &[strict])?;
+            let write = WriteRecords { timestamp_ms: Some(now), ..WriteRecords::new(topic, 1, 10) };
+            lab.judge.write(&lab.source, &write)?;
+            let value_bytes = if shift_ms == 0 { 5_000 } else { 100 };
+            let beyond =
+                WriteRecords { first_id: 10, timestamp_ms: Some(now + shift_ms), value_bytes, ..write };
+            lab.judge.write(&lab.source, &beyond)?;
+        }
+        lab.create(&[NewTopic::new("limits.beside", 1)])?;
+        lab.judge.write(&lab.source, &WriteRecords::new("limits.beside", 1, 10))?;
+
+        let flow = lab.flow("limits\\..*").with("sync.topic.configs.enabled", "false");
+        let mut twinlog = lab.twinlog(&flow, &[])?;
+        for (topic, key, ..) in limits {
+            Deadline::after(CATCH_UP).wait(&format!("{topic} to be held for {key}"), || {
+                let log = twinlog.log()?;
+                let parts = ["partition held", topic, "at upstream offset 10", key_in_words(key)];
+                Ok(log.lines().any(|line| parts.iter().all(|part| line.contains(part))).then_some(()))
+            })?;
+            ensure!(lab.copied(topic)? == 10, "{topic} has {} records", lab.copied(topic)?);
+        }
+        lab.wait_for_copy("limits.beside", 10, CATCH_UP)?;
+        for (topic, key, ..) in limits {
+            let raised = if key == "max.message.bytes" { "1000000" } else { "9223372036854775807" };
+            lab.judge.alter_configs(&lab.target, topic, &[(key, raised)], &[])?;
+        }
+        for (topic, ..) in limits {
+            lab.wait_for_copy(topic, 20, CATCH_UP)?;
+        }
+        twinlog.stop()?;
+        let topics = ["limits.old", "limits.future", "limits.large", "limits.beside"];
+        let records = lab.ensure_equal(&topics)?.records;
+        Ok(Figures::default().with("records", records).with("held", 3))
+    })
+}
+
+/// A broker tells that a time is out of range, not on which side: both settings are named.
+fn key_in_words(key: &str) -> &str {
+    if key.starts_with("message.timestamp") {
+        "message.timestamp.before.max.ms and .after.max.ms"
+    } else {
+        key
+    }
 }
 
 /// Copies what is there, and compares record by record, with times.

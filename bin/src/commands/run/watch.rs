@@ -171,6 +171,13 @@ fn log_status(name: &str, status: &FlowStatus, what: &str) {
     if let Some(first) = &status.first_without_leader {
         warn!(flow = name, partitions = status.without_leader, first, "partitions without a leader wait");
     }
+    if let Some(first) = status.broker_time_topics.first() {
+        let topics = status.broker_time_topics.len();
+        info!(
+            flow = name,
+            topics, first, "topics whose readers see the target broker's time, not the source's"
+        );
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,13 @@ impl Shard {
                 return;
             }
             Event::Repeated { records, .. } => self.totals.repeated_records += records,
+            Event::BrokerTime => {
+                let topic = self.slots[slot].key.target_topic.clone();
+                // Once for the flow: where one topic is so, all may be.
+                if !self.totals.broker_time_topics.insert(topic) || self.totals.broker_time_topics.len() > 1 {
+                    return;
+                }
+            }
             Event::Held(HoldReason::DamagedSource { .. }) => {
                 self.replicas.handle_damaged(now, slot, self.slots[slot].source_leader());
             }
@@ -55,6 +62,12 @@ impl Shard {
                 high_watermark = span.high_watermark,
                 "the source's log does not hold the offset at which the copy was to begin (records were deleted before they \
                  were copied, or the log was cut back): the copy begins at the log start"
+            ),
+            Event::BrokerTime => tracing::warn!(
+                flow,
+                topic,
+                "the target's topic has message.timestamp.type=LogAppendTime: its readers see when records were copied, not the \
+                 source's time; other topics like it are counted in the status"
             ),
             Event::Held(reason) => tracing::error!(flow, topic, partition, "partition held: {reason}"),
             Event::ForeignRecords { expected, found } => tracing::warn!(

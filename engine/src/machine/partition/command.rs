@@ -115,6 +115,8 @@ pub enum Event {
         /// The source's log.
         span: SourceSpan,
     },
+    /// The target's broker puts its own time into the records, so that its readers do not see the source's.
+    BrokerTime,
     /// The partition waits.
     Held(HoldReason),
     /// Others have appended to the target's partition.

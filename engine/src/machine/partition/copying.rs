@@ -163,10 +163,13 @@ impl PartitionMachine {
         if answer != ProduceAnswer::Lost {
             self.heard_at = now;
         }
-        if let (ProduceAnswer::Acknowledged { .. }, Some((batch, sent_at))) =
-            (&answer, self.window.under_way(ticket))
-        {
-            self.merging.handle_taken(batch, now.saturating_sub(sent_at));
+        if let ProduceAnswer::Acknowledged { has_broker_time, .. } = answer {
+            if let Some((batch, sent_at)) = self.window.under_way(ticket) {
+                self.merging.handle_taken(batch, now.saturating_sub(sent_at));
+            }
+            if has_broker_time && !mem::replace(&mut self.has_broker_time, true) {
+                self.commands.push_back(Command::Emit(Event::BrokerTime));
+            }
         }
         self.window.handle_answer(ticket, answer);
         self.advance(now);

@@ -171,6 +171,8 @@ pub struct PartitionMachine {
     fetch_failures: u32,
     /// When the pause after a failed Fetch ends.
     fetch_not_before: Option<Now>,
+    /// The target's broker puts its own time into what we send.
+    has_broker_time: bool,
     /// When the target's leader was last heard of.
     heard_at: Now,
     /// First and last acknowledgement that no stored progress covers.
@@ -217,6 +219,7 @@ impl PartitionMachine {
             trouble: None,
             fetch_failures: 0,
             fetch_not_before: None,
+            has_broker_time: false,
             heard_at: Now::ZERO,
             unsaved: None,
             stopping: false,

@@ -185,9 +185,13 @@ impl Bench {
         let before = self.last_batch.map_or(-1, |last| last.last_sequence);
         let last_sequence = before + records.cast_signed();
         self.last_batch = Some(LastBatch { producer_epoch: EPOCH, last_sequence });
-        self.machine.handle_produced(self.now, ticket, ProduceAnswer::Acknowledged { base_offset });
+        self.machine.handle_produced(self.now, ticket, acknowledged(base_offset));
         self.answer();
     }
+}
+
+fn acknowledged(base_offset: i64) -> ProduceAnswer {
+    ProduceAnswer::Acknowledged { base_offset, has_broker_time: false }
 }
 
 fn batch(base_offset: i64, count: i64) -> Vec<u8> {
@@ -305,7 +309,7 @@ fn acknowledgements_of_a_former_generation_do_not_move_the_new_one() {
     let ticket = bench.next_produce();
     let newer = generation(EPOCH + 1);
     bench.machine.handle_state(&PartitionEntry::Opened(newer));
-    bench.machine.handle_produced(bench.now, ticket, ProduceAnswer::Acknowledged { base_offset: 20 });
+    bench.machine.handle_produced(bench.now, ticket, acknowledged(20));
     assert_eq!(bench.machine.record().current().map(|lineage| lineage.generation), Some(newer));
     assert_eq!(bench.machine.record().mark(), None);
     assert!(matches!(bench.machine.poll_command(), Some(Command::Emit(Event::Copied { records: 3, .. }))));

@@ -53,7 +53,7 @@ fn batches_of_ours_that_slipped_in_before_a_new_epoch_are_counted() {
     let mut bench = Bench::copying();
     bench.fetched(100, 3);
     let ticket = bench.next_produce();
-    bench.machine.handle_produced(bench.now, ticket, ProduceAnswer::Acknowledged { base_offset: 22 });
+    bench.machine.handle_produced(bench.now, ticket, acknowledged(22));
     bench.answer();
     let read = bench.left.iter().find_map(|command| match command {
         Command::ReadTail { attempt, from: 20, to: 22, .. } => Some(*attempt),
@@ -89,6 +89,24 @@ fn a_batch_that_the_target_refuses_is_told_with_its_size_and_tried_again() {
     let ticket = bench.next_produce();
     bench.acknowledge(ticket, 3);
     assert_eq!(bench.machine.position(), Some(103));
+}
+
+#[test]
+fn a_broker_that_sets_the_time_itself_is_told_once() {
+    let mut bench = Bench::copying();
+    let mut told = 0;
+    for first in [100, 103] {
+        bench.fetched(first, 3);
+        let ticket = bench.next_produce();
+        let base_offset = bench.log_end;
+        bench.log_end += 3;
+        let answer = ProduceAnswer::Acknowledged { base_offset, has_broker_time: true };
+        bench.machine.handle_produced(bench.now, ticket, answer);
+        while let Some(command) = bench.machine.poll_command() {
+            told += u32::from(matches!(command, Command::Emit(Event::BrokerTime)));
+        }
+    }
+    assert_eq!(told, 1);
 }
 
 #[test]
@@ -136,7 +154,7 @@ fn failures_that_last_are_told_once_and_so_is_their_end() {
     assert_eq!(bench.machine.waits(), Some(why));
     bench.fetched(100, 1);
     let ticket = bench.next_produce();
-    bench.machine.handle_produced(bench.now, ticket, ProduceAnswer::Acknowledged { base_offset: 20 });
+    bench.machine.handle_produced(bench.now, ticket, acknowledged(20));
     tell(&mut bench);
     assert_eq!(bench.machine.waits(), None);
     told.retain(|event| !matches!(event, Event::Copied { .. }));
