@@ -48,10 +48,12 @@ impl FetchSizes {
     }
 
     /// Bytes of a partition that may wait before it asks the node for more: half an answer, which is worked on while the next
-    /// one is on its way. With more on a short link nothing was faster, and fresh memory cost a tenth of the CPU.
+    /// one is on its way. With more on a short link nothing was faster, and fresh memory cost a tenth of the CPU. A target far
+    /// away gets what waits as one batch, as large as it takes them.
     #[must_use]
-    pub fn backlog_bytes_max(&self, node: i32) -> usize {
-        usize::try_from(self.bytes_max(node) / 2).unwrap_or_default()
+    pub fn backlog_bytes_max(&self, node: i32, is_target_far: bool) -> usize {
+        let answer_bytes = self.bytes_max(node).max(if is_target_far { SHORT_BYTES } else { 0 });
+        usize::try_from(answer_bytes / 2).unwrap_or_default()
     }
 
     /// Requests that may be under way to the node.
@@ -102,8 +104,14 @@ mod tests {
             let full = u64::from(sizes.bytes_max(1).unsigned_abs()) - 10_000;
             sizes.handle_answered(1, LONG * 5, full);
         }
-        assert_eq!((sizes.bytes_max(1), sizes.backlog_bytes_max(1)), (FETCH_BYTES_MAX, 8 << 20));
+        assert_eq!((sizes.bytes_max(1), sizes.backlog_bytes_max(1, true)), (FETCH_BYTES_MAX, 8 << 20));
         assert_eq!(sizes.bytes_max(2), NEAR_BYTES, "another node has its own link");
+    }
+
+    #[test]
+    fn more_waits_for_a_target_far_away_to_be_merged() {
+        let sizes = FetchSizes::default();
+        assert_eq!([false, true].map(|is_far| sizes.backlog_bytes_max(1, is_far)), [256 << 10, 1 << 20]);
     }
 
     #[test]

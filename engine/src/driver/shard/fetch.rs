@@ -21,7 +21,9 @@ impl Shard {
         let is_admitted = self.parts.share.admits(untaken_bytes, self.behind) || !self.is_short();
         let slot = &mut self.slots[number];
         let node = slot.source_leader().map(|leader| self.replicas.node(number, leader));
-        let has_room = node.is_some_and(|node| slot.counted_bytes < self.sizes.backlog_bytes_max(node));
+        let is_target_far = slot.machine.is_target_far();
+        let backlog_bytes_max = node.map_or(0, |node| self.sizes.backlog_bytes_max(node, is_target_far));
+        let has_room = slot.counted_bytes < backlog_bytes_max;
         let wanted = slot.machine.fetch_wanted(now).filter(|_| is_admitted && has_room);
         let asked = slot.machine.fetching();
         match node.filter(|_| wanted.or(asked).is_some()) {

@@ -71,6 +71,12 @@ impl PartitionMachine {
         self.backlog.bytes()
     }
 
+    /// Whether what waits for the target is merged, because the link to its leader is a long one: more of it has to wait.
+    #[must_use]
+    pub fn is_target_far(&self) -> bool {
+        self.merging.is_far()
+    }
+
     /// Bytes of batches that were fetched and that the target has not taken: so long they use memory.
     #[must_use]
     pub fn untaken_bytes(&self) -> usize {

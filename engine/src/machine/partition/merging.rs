@@ -107,6 +107,11 @@ impl Merging {
         self.round_trip = Some(self.round_trip.map_or(took, |shortest| shortest.min(took)));
     }
 
+    /// Whether the link to the target's leader is a long one.
+    pub(super) fn is_far(&self) -> bool {
+        self.round_trip.is_some_and(|round_trip| round_trip >= LONG_ROUND_TRIP)
+    }
+
     /// Whether batches wait although the window is full.
     pub(super) fn note_crowd(&mut self, is_crowded: bool) {
         self.is_crowded = is_crowded;
@@ -133,7 +138,7 @@ impl Merging {
     }
 
     fn merges_all(&self) -> bool {
-        self.is_crowded && self.round_trip.is_some_and(|round_trip| round_trip >= LONG_ROUND_TRIP)
+        self.is_crowded && self.is_far()
     }
 
     /// The largest merged batch that is right now.
