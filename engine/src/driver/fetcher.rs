@@ -266,13 +266,18 @@ fn records_of(
     isolation_level: IsolationLevel,
 ) -> Result<FetchedRecords, RequestFailure> {
     ErrorCode::check(part.error_code).map_err(RequestFailure::Broker)?;
+    // What an answer tells of transactions is of no matter for those who read everything.
+    let (last_stable_offset, aborted) = match isolation_level {
+        IsolationLevel::ReadCommitted => {
+            (Some(part.last_stable_offset).filter(|stable| *stable >= 0), part.aborted)
+        }
+        IsolationLevel::ReadUncommitted => (None, Vec::new()),
+    };
     Ok(FetchedRecords {
         records: part.records,
         high_watermark: part.high_watermark,
-        // Told by brokers at either level, and of no matter for those who read everything.
-        last_stable_offset: Some(part.last_stable_offset)
-            .filter(|stable| isolation_level == IsolationLevel::ReadCommitted && *stable >= 0),
-        aborted: part.aborted,
+        last_stable_offset,
+        aborted,
         log_start: part.log_start_offset,
         diverging: part.diverging_epoch,
     })

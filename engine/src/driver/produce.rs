@@ -102,7 +102,7 @@ fn answer_of(partition: ProducedPartition) -> ProduceAnswer {
     match ErrorCode::check(partition.error_code) {
         Ok(()) => ProduceAnswer::Acknowledged {
             base_offset: partition.base_offset,
-            has_broker_time: partition.log_append_time_ms >= 0,
+            log_append_time_ms: partition.log_append_time_ms,
         },
         Err(code) => {
             let of_record = partition.record_errors.into_iter().find_map(|error| error.message);
@@ -152,7 +152,7 @@ mod tests {
         let dealt = |partitions| {
             deal(ProduceResponse { partitions, throttle_time_ms: 0, node_endpoints: Vec::new() }, &places)
         };
-        let at = |base_offset| ProduceAnswer::Acknowledged { base_offset, has_broker_time: false };
+        let at = |base_offset| ProduceAnswer::Acknowledged { base_offset, log_append_time_ms: -1 };
         let orders = || TopicRef::Name(Arc::from("orders"));
         let (by_id, by_name) = (part(TopicRef::Id(1), 0, 10), part(orders(), 0, 20));
         assert_eq!(

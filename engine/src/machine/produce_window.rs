@@ -38,6 +38,8 @@ pub struct Sent {
     pub sent_bytes: usize,
     /// Batches of the source in it.
     pub batches: u32,
+    /// The latest timestamp of its records.
+    pub max_timestamp_ms: i64,
 }
 
 impl Sent {
@@ -55,8 +57,9 @@ pub enum ProduceAnswer {
     Acknowledged {
         /// Downstream offset of its first record.
         base_offset: i64,
-        /// Whether the broker has put its own time into the records (`message.timestamp.type=LogAppendTime`).
-        has_broker_time: bool,
+        /// The broker's own time where it has put that into the records (`message.timestamp.type=LogAppendTime`), -1 where not;
+        /// of a batch that was appended before the latest time of its records, wherever it comes from.
+        log_append_time_ms: i64,
     },
     /// The broker answered with an error.
     Failed {
@@ -218,10 +221,19 @@ mod tests {
     use super::*;
 
     const NOW: Now = Duration::from_secs(9);
-    const ACK: ProduceAnswer = ProduceAnswer::Acknowledged { base_offset: 40, has_broker_time: false };
+    const ACK: ProduceAnswer = ProduceAnswer::Acknowledged { base_offset: 40, log_append_time_ms: -1 };
 
     fn batch(number: u64) -> Sent {
-        Sent { number, records: 1, upstream: 0, upstream_next: 1, bytes: 100, sent_bytes: 100, batches: 1 }
+        Sent {
+            number,
+            records: 1,
+            upstream: 0,
+            upstream_next: 1,
+            bytes: 100,
+            sent_bytes: 100,
+            batches: 1,
+            max_timestamp_ms: 0,
+        }
     }
 
     fn window(fresh: bool, sent: u64) -> ProduceWindow {

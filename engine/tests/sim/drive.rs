@@ -287,7 +287,7 @@ impl World<'_> {
 fn produced(reply: Option<Reply>, code: Option<ErrorCode>) -> ProduceAnswer {
     match (reply, code) {
         (Some(Reply::Appended { base_offset }), _) => {
-            ProduceAnswer::Acknowledged { base_offset, has_broker_time: false }
+            ProduceAnswer::Acknowledged { base_offset, log_append_time_ms: -1 }
         }
         (_, Some(code)) => ProduceAnswer::Failed { code, detail: String::new() },
         _ => ProduceAnswer::Lost,

@@ -92,7 +92,7 @@ impl Partitions {
     }
 
     pub(crate) fn take_acknowledged(&mut self, partition: usize, ticket: u64, base_offset: i64) {
-        let answer = ProduceAnswer::Acknowledged { base_offset, has_broker_time: false };
+        let answer = ProduceAnswer::Acknowledged { base_offset, log_append_time_ms: -1 };
         self.machines[partition].handle_produced(NOW, ticket, answer);
         self.settle(partition);
     }

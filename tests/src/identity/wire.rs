@@ -53,7 +53,7 @@ impl Sending {
         let Some(partition) = response.partitions.into_iter().next() else { return ProduceAnswer::Lost };
         match ErrorCode::check(partition.error_code) {
             Ok(()) => {
-                ProduceAnswer::Acknowledged { base_offset: partition.base_offset, has_broker_time: false }
+                ProduceAnswer::Acknowledged { base_offset: partition.base_offset, log_append_time_ms: -1 }
             }
             Err(code) => ProduceAnswer::Failed { code, detail: partition.error_message.unwrap_or_default() },
         }

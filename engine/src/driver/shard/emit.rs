@@ -65,7 +65,7 @@ impl Shard {
             ),
             Event::BrokerTime => tracing::warn!(
                 flow,
-                topic,
+                topic = key.target_topic,
                 "the target's topic has message.timestamp.type=LogAppendTime: its readers see when records were copied, not the \
                  source's time; other topics like it are counted in the status"
             ),

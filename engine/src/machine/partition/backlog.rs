@@ -154,7 +154,16 @@ impl Backlog {
         let bytes = view.bytes().len();
         self.next = self.next.at(number + u64::from(records));
         let upstream_next = self.next.upstream;
-        let batch = Sent { number, records, upstream, upstream_next, bytes, sent_bytes: bytes, batches: 1 };
+        let batch = Sent {
+            number,
+            records,
+            upstream,
+            upstream_next,
+            bytes,
+            sent_bytes: bytes,
+            batches: 1,
+            max_timestamp_ms: view.header().max_timestamp,
+        };
         self.bytes += batch.bytes;
         self.waiting.push_back(Planned { batch, view, gaps });
     }
@@ -288,6 +297,7 @@ impl Backlog {
             return None;
         }
         batch.sent_bytes = view.bytes().len();
+        batch.max_timestamp_ms = view.header().max_timestamp;
         self.waiting.drain(..batch.batches as usize);
         self.bytes -= batch.bytes;
         Some(Planned { batch, view, gaps })

@@ -169,10 +169,12 @@ impl PartitionMachine {
         if answer != ProduceAnswer::Lost {
             self.heard_at = now;
         }
-        if let ProduceAnswer::Acknowledged { has_broker_time, .. } = answer {
-            if let Some((batch, sent_at)) = self.window.under_way(ticket) {
-                self.merging.handle_taken(batch, now.saturating_sub(sent_at));
-            }
+        if let (ProduceAnswer::Acknowledged { log_append_time_ms, .. }, Some((batch, sent_at))) =
+            (&answer, self.window.under_way(ticket))
+        {
+            self.merging.handle_taken(batch, now.saturating_sub(sent_at));
+            // A batch that is there already is answered with the time of its records.
+            let has_broker_time = *log_append_time_ms >= 0 && *log_append_time_ms != batch.max_timestamp_ms;
             if has_broker_time && !mem::replace(&mut self.has_broker_time, true) {
                 self.commands.push_back(Command::Emit(Event::BrokerTime));
             }

@@ -191,7 +191,7 @@ impl Bench {
 }
 
 fn acknowledged(base_offset: i64) -> ProduceAnswer {
-    ProduceAnswer::Acknowledged { base_offset, has_broker_time: false }
+    ProduceAnswer::Acknowledged { base_offset, log_append_time_ms: -1 }
 }
 
 fn batch(base_offset: i64, count: i64) -> Vec<u8> {
