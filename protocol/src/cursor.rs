@@ -7,7 +7,7 @@
 
 use bytes::{Buf, Bytes};
 
-use crate::DecodeError;
+use crate::{DecodeError, OFFSET_MAX};
 
 /// A place in a buffer. Every read names its field, so that an error says where the bytes went wrong.
 #[derive(Debug, Clone)]
@@ -35,6 +35,19 @@ impl Cursor {
     pub fn new(bytes: Bytes) -> Self {
         let length = bytes.len();
         Self { rest: bytes, length }
+    }
+
+    /// An offset, or -1 where there is none.
+    ///
+    /// # Errors
+    /// [`DecodeError::BadValue`] for one that no log has ([`OFFSET_MAX`]), and as the numbers.
+    pub fn offset(&mut self, field: &'static str) -> Result<i64, DecodeError> {
+        let at = self.at();
+        let value = self.i64(field)?;
+        if (-1..=OFFSET_MAX).contains(&value) {
+            return Ok(value);
+        }
+        Err(DecodeError::BadValue { field, at, value, reason: "no log has such an offset" })
     }
 
     /// Bytes from the start of the buffer to here.

@@ -9,8 +9,14 @@ use bytes::Bytes;
 use crate::batch::{
     BatchHeader, BatchView, Entry, HEADER_BYTES, ProducerStamp, Verdict, batches, crc, rewrite, verdict,
 };
+use crate::message::types::{
+    ApiVersionsRequest, CreatePartitionsRequest, CreateTopicsRequest, DescribeConfigsRequest,
+    DescribeProducersRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest, ListOffsetsRequest,
+    MetadataRequest, OffsetForLeaderEpochRequest,
+};
+use crate::message::{Request, decode_frame};
 use crate::record::{Merge, Record, Reencoded, records, reencode, upgrade};
-use crate::{DecodeError, fetch};
+use crate::{DecodeError, fetch, produce};
 
 const UNPACKED_BYTES_MAX: usize = 1 << 20;
 
@@ -25,6 +31,38 @@ pub fn fetch_response(input: &[u8]) {
         assert_inside(&partition.records, &body);
         walk(&partition.records);
     }
+}
+
+/// An answer to any request but Fetch: the first byte picks the request, the second one its version, the rest is the frame
+/// behind its length.
+pub fn answer(input: &[u8]) {
+    let [pick, version, frame @ ..] = input else { return };
+    let frame = Bytes::copy_from_slice(frame);
+    match pick % 11 {
+        0 => message::<ApiVersionsRequest>(*version, frame),
+        1 => message::<CreatePartitionsRequest>(*version, frame),
+        2 => message::<CreateTopicsRequest>(*version, frame),
+        3 => message::<DescribeConfigsRequest>(*version, frame),
+        4 => message::<DescribeProducersRequest>(*version, frame),
+        5 => message::<IncrementalAlterConfigsRequest>(*version, frame),
+        6 => message::<InitProducerIdRequest>(*version, frame),
+        7 => message::<ListOffsetsRequest>(*version, frame),
+        8 => message::<MetadataRequest>(*version, frame),
+        9 => message::<OffsetForLeaderEpochRequest>(*version, frame),
+        _ => {
+            let versions: Vec<i16> = produce::VERSIONS.collect();
+            // Nothing is asked of what it decodes to.
+            let _ = produce::ProduceResponse::decode(versions[usize::from(*version) % versions.len()], frame);
+        }
+    }
+}
+
+fn message<R: Request>(version: u8, frame: Bytes) {
+    let (first, last) = (R::API.versions().min, R::API.versions().max);
+    let version = first + i16::from(version) % (last - first + 1);
+    let correlation_id = frame.first_chunk().map_or(0, |bytes| i32::from_be_bytes(*bytes));
+    // As above.
+    let _ = decode_frame::<R>(frame, version, correlation_id);
 }
 
 /// The records of a partition, and the header at their start.
@@ -163,6 +201,7 @@ mod tests {
         fn any_bytes_are_walked(input in proptest::collection::vec(any::<u8>(), 0..500)) {
             super::fetch_response(&input);
             super::batch_header(&input);
+            super::answer(&input);
         }
     }
 }

@@ -19,6 +19,10 @@ pub mod record;
 mod shared_fields;
 pub mod versions;
 
+/// The highest offset that is taken for one. At a billion records a second no log gets there in 70 years, and sums of offsets
+/// below it cannot overflow.
+pub const OFFSET_MAX: i64 = 1 << 61;
+
 pub use error::{DecodeError, EncodeError};
 pub use error_code::{ErrorCode, Retry};
 pub use shared_fields::{NodeEndpoint, TopicRef};

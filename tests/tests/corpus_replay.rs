@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use twinlog_engine::config::fuzzing::configuration;
+use twinlog_engine::machine::partition::fuzzing::partition_ops;
+use twinlog_engine::state::fuzzing::state_record;
 use twinlog_protocol::fuzzing;
 
 /// Runs all inputs in a folder below `fixtures`, and each one cut and damaged at so many places.
@@ -36,6 +38,21 @@ fn fetch_response() {
 #[test]
 fn batch_header() {
     replay("corpus/batch_header", 200, fuzzing::batch_header);
+}
+
+#[test]
+fn answers_to_other_requests() {
+    replay("corpus/answer", 100, fuzzing::answer);
+}
+
+#[test]
+fn entries_of_the_state_topic() {
+    replay("corpus/state_record", 100, state_record);
+}
+
+#[test]
+fn what_may_happen_to_a_partition() {
+    replay("corpus/partition_ops", 100, partition_ops);
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use twinlog_protocol::ErrorCode;
 use twinlog_protocol::fetch::IsolationLevel;
 use twinlog_protocol::message::types::{
     BrokerId, DescribeProducersRequest, InitProducerIdRequest, ListOffsetsRequest,
     OffsetForLeaderEpochRequest, ProducerId, StrBytes, TopicName, describe_producers_request,
     list_offsets_request, offset_for_leader_epoch_request,
 };
+use twinlog_protocol::{ErrorCode, OFFSET_MAX};
 
 use super::stretch;
 use crate::clock;
@@ -62,6 +62,14 @@ fn check(code: i16) -> Result<(), RequestFailure> {
     ErrorCode::check(code).map_err(RequestFailure::Broker)
 }
 
+/// An offset as a broker told it, -1 for none.
+fn offset(told: i64) -> Result<i64, RequestFailure> {
+    if (-1..=OFFSET_MAX).contains(&told) {
+        return Ok(told);
+    }
+    Err(RequestFailure::Unanswered(format!("the broker told {told}, and no log has such an offset")))
+}
+
 fn incomplete(request: &str) -> RequestFailure {
     RequestFailure::Unanswered(format!("the answer to {request} leaves out the partition that was asked for"))
 }
@@ -98,7 +106,7 @@ pub(super) async fn log_ends(cluster: &ClusterClient, places: &[Place]) -> Told<
             let why = "the leader knows no end of its own epoch yet";
             return Err(RequestFailure::Unanswered(why.to_owned()));
         }
-        Ok(told.end_offset)
+        offset(told.end_offset)
     }))
 }
 
@@ -184,7 +192,7 @@ pub(super) async fn list_offsets(
     });
     Ok(in_order(places, "ListOffsets", told, |_, told| {
         check(told.error_code)?;
-        Ok(told.offset)
+        offset(told.offset)
     }))
 }
 

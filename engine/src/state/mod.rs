@@ -1,5 +1,6 @@
 //! The state topic `mm2-twinlog.internal`: what is stored there, and how it is laid out.
 
+pub mod fuzzing;
 pub mod record;
 
 use std::collections::BTreeSet;

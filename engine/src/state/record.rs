@@ -216,7 +216,7 @@ fn start_entry(key: &mut Cursor, value: &mut Cursor) -> Result<StartEntry, Decod
         return Err(DecodeError::BadValue { field: "first partition", at, value, reason });
     }
     let count = value.bounded("offset count", count.into(), OFFSET_BYTES)?;
-    let offsets = (0..count).map(|_| value.i64("offset")).collect::<Result<_, _>>()?;
+    let offsets = (0..count).map(|_| value.offset("offset")).collect::<Result<_, _>>()?;
     Ok(StartEntry { producer_id, source_topic, source_topic_id, first_partition, offsets })
 }
 
@@ -225,9 +225,9 @@ fn partition_entry(kind: i8, key: &mut Cursor, value: &mut Cursor) -> Result<Par
         OPENED => Ok(PartitionEntry::Opened(Generation {
             producer_id: key.i64("producer id")?,
             producer_epoch: key.i16("producer epoch")?,
-            first_sequence: value.i32("first sequence")?,
-            upstream_start: value.i64("upstream start")?,
-            downstream_start: value.i64("downstream start")?,
+            first_sequence: sequence(value)?,
+            upstream_start: offset(value, "upstream start")?,
+            downstream_start: offset(value, "downstream start")?,
             source_topic_id: value.u128("source topic id")?,
             target_topic_id: value.u128("target topic id")?,
             fingerprint: value.i64("fingerprint")?.cast_unsigned(),
@@ -247,11 +247,36 @@ fn partition_entry(kind: i8, key: &mut Cursor, value: &mut Cursor) -> Result<Par
     }
 }
 
+/// An offset, or the number of a record: entries have no missing ones.
+fn offset(cursor: &mut Cursor, field: &'static str) -> Result<i64, DecodeError> {
+    let at = cursor.at();
+    let value = cursor.offset(field)?;
+    if value >= 0 {
+        return Ok(value);
+    }
+    Err(DecodeError::BadValue {
+        field,
+        at,
+        value,
+        reason: "an entry of the state topic has no missing offsets",
+    })
+}
+
+fn sequence(cursor: &mut Cursor) -> Result<i32, DecodeError> {
+    let (field, at) = ("first sequence", cursor.at());
+    let value = cursor.i32(field)?;
+    if value >= 0 {
+        return Ok(value);
+    }
+    let (value, reason) = (value.into(), "sequences are counted from 0");
+    Err(DecodeError::BadValue { field, at, value, reason })
+}
+
 fn run(cursor: &mut Cursor) -> Result<Run, DecodeError> {
     Ok(Run {
-        number: cursor.i64("run number")?.cast_unsigned(),
-        upstream: cursor.i64("run upstream")?,
-        downstream: cursor.i64("run downstream")?,
+        number: offset(cursor, "run number")?.cast_unsigned(),
+        upstream: offset(cursor, "run upstream")?,
+        downstream: offset(cursor, "run downstream")?,
     })
 }
 
@@ -282,6 +307,7 @@ fn string(cursor: &mut Cursor, field: &'static str) -> Result<String, DecodeErro
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use twinlog_protocol::OFFSET_MAX;
 
     use super::*;
 
@@ -385,6 +411,19 @@ mod tests {
     }
 
     #[test]
+    fn offsets_that_no_log_has_are_errors() {
+        let run = |number, upstream, downstream| Run { number, upstream, downstream };
+        let too_far = OFFSET_MAX + 1;
+        for mark in [run(1 << 62, 5, 5), run(5, too_far, 5), run(5, 5, i64::MIN), run(5, -1, 5)] {
+            let progress = PartitionEntry::Progress { producer_id: 7, producer_epoch: 1, mark };
+            let partition = PartitionKey { source_topic: "a".into(), target_topic: "b".into(), partition: 0 };
+            let (key, value) = encode(&stored(StateEntry::Partition(partition, progress)));
+            let read = decode(key, Some(value));
+            assert!(matches!(read, Err(DecodeError::BadValue { .. })), "{mark:?}: {read:?}");
+        }
+    }
+
+    #[test]
     fn entries_cut_anywhere_are_errors() {
         for entry in examples() {
             let (key, value) = encode(&stored(entry));
@@ -403,7 +442,7 @@ mod tests {
             (producer_id, source_topic_id, instance) in any::<(i64, u128, u64)>(),
             source_topic in "[a-zA-Z0-9._-]{1,249}",
             first_partition in 0..i32::MAX - 100,
-            offsets in proptest::collection::vec(any::<i64>(), 0..100),
+            offsets in proptest::collection::vec(-1..=OFFSET_MAX, 0..100),
         ) {
             let start = StartEntry { producer_id, source_topic, source_topic_id, first_partition, offsets };
             let stored = Stored { instance, ..stored(StateEntry::Start(start)) };

@@ -32,7 +32,7 @@ impl FetchAnswer {
     pub(crate) fn new(shape: Shape) -> Self {
         let mut answer = Self { body: Vec::new(), base_offsets_at: Vec::new(), shape, records_bytes: 0 };
         let batch = batch(shape);
-        let high_watermark = i64::MAX;
+        let high_watermark = twinlog_protocol::OFFSET_MAX;
         let body = &mut answer.body;
         body.put_i32(0); // throttle time
         body.put_i16(0);

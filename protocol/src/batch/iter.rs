@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::layout::{BATCH_LENGTH_MIN, LENGTH_COUNTS_FROM, MAGIC_AT};
 use super::verdict::{Dropped, Verdict, verdict};
 use super::view::BatchView;
-use crate::DecodeError;
+use crate::{DecodeError, OFFSET_MAX};
 
 /// Magic 0 without key and value: crc, magic, attributes, two lengths.
 const MESSAGE_LENGTH_MIN: i32 = 14;
@@ -165,6 +165,10 @@ impl Batches {
         };
         if entry.offset() < self.next_offset {
             let (value, reason) = (entry.offset(), "offsets of a log only grow");
+            return Err(DecodeError::BadValue { field: "base offset", at, value, reason });
+        }
+        if entry.offset() > OFFSET_MAX {
+            let (value, reason) = (entry.offset(), "no log has such an offset");
             return Err(DecodeError::BadValue { field: "base offset", at, value, reason });
         }
         self.next_offset = entry.next_offset();

@@ -91,9 +91,9 @@ impl FetchedPartition {
             topic,
             partition: reader.cursor.i32("partition")?,
             error_code: reader.cursor.i16("partition error code")?,
-            high_watermark: reader.cursor.i64("high watermark")?,
-            last_stable_offset: reader.cursor.i64("last stable offset")?,
-            log_start_offset: reader.cursor.i64("log start offset")?,
+            high_watermark: reader.cursor.offset("high watermark")?,
+            last_stable_offset: reader.cursor.offset("last stable offset")?,
+            log_start_offset: reader.cursor.offset("log start offset")?,
             diverging_epoch: None,
             current_leader: None,
             aborted: aborted(reader)?,
@@ -107,7 +107,7 @@ impl FetchedPartition {
             match tag {
                 0 => {
                     let epoch = field.cursor.i32("diverging epoch")?;
-                    let end_offset = field.cursor.i64("end offset of the diverging epoch")?;
+                    let end_offset = field.cursor.offset("end offset of the diverging epoch")?;
                     field.skip_tags()?;
                     partition.diverging_epoch = (epoch >= 0).then_some((epoch, end_offset));
                 }
@@ -124,7 +124,7 @@ fn aborted(reader: &mut Reader) -> Result<Vec<AbortedTransaction>, DecodeError> 
     let mut aborted = Vec::new();
     for _ in 0..reader.nullable_count("aborted transactions", 16)? {
         let producer_id = reader.cursor.i64("aborted producer id")?;
-        let first_offset = reader.cursor.i64("first offset of the aborted transaction")?;
+        let first_offset = reader.cursor.offset("first offset of the aborted transaction")?;
         reader.skip_tags()?;
         aborted.push(AbortedTransaction { producer_id, first_offset });
     }

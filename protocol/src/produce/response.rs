@@ -78,7 +78,7 @@ impl ProducedPartition {
             topic,
             partition: reader.cursor.i32("partition")?,
             error_code: reader.cursor.i16("partition error code")?,
-            base_offset: reader.cursor.i64("base offset")?,
+            base_offset: reader.cursor.offset("base offset")?,
             log_append_time_ms: reader.cursor.i64("log append time")?,
             log_start_offset: -1,
             record_errors: Vec::new(),
@@ -86,7 +86,7 @@ impl ProducedPartition {
             current_leader: None,
         };
         if version >= 5 {
-            partition.log_start_offset = reader.cursor.i64("log start offset")?;
+            partition.log_start_offset = reader.cursor.offset("log start offset")?;
         }
         if version >= 8 {
             for _ in 0..reader.count("record errors", 5)? {

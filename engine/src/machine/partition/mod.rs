@@ -22,6 +22,7 @@ mod approach;
 mod backlog;
 mod command;
 mod copying;
+pub mod fuzzing;
 mod merging;
 mod open_transaction;
 
