@@ -9,6 +9,9 @@ use bytes::{Buf, Bytes};
 
 use crate::{DecodeError, OFFSET_MAX};
 
+/// What is wrong with one above [`OFFSET_MAX`].
+pub(crate) const NO_SUCH_OFFSET: &str = "no log has such an offset";
+
 /// A place in a buffer. Every read names its field, so that an error says where the bytes went wrong.
 #[derive(Debug, Clone)]
 pub struct Cursor {
@@ -47,7 +50,7 @@ impl Cursor {
         if (-1..=OFFSET_MAX).contains(&value) {
             return Ok(value);
         }
-        Err(DecodeError::BadValue { field, at, value, reason: "no log has such an offset" })
+        Err(DecodeError::BadValue { field, at, value, reason: NO_SUCH_OFFSET })
     }
 
     /// Bytes from the start of the buffer to here.

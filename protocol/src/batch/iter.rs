@@ -11,6 +11,7 @@ use bytes::Bytes;
 use super::layout::{BATCH_LENGTH_MIN, LENGTH_COUNTS_FROM, MAGIC_AT};
 use super::verdict::{Dropped, Verdict, verdict};
 use super::view::BatchView;
+use crate::cursor::NO_SUCH_OFFSET;
 use crate::{DecodeError, OFFSET_MAX};
 
 /// Magic 0 without key and value: crc, magic, attributes, two lengths.
@@ -163,12 +164,10 @@ impl Batches {
         } else {
             Entry::Legacy { magic, offset, bytes }
         };
-        if entry.offset() < self.next_offset {
-            let (value, reason) = (entry.offset(), "offsets of a log only grow");
-            return Err(DecodeError::BadValue { field: "base offset", at, value, reason });
-        }
-        if entry.offset() > OFFSET_MAX {
-            let (value, reason) = (entry.offset(), "no log has such an offset");
+        let value = entry.offset();
+        if !(self.next_offset..=OFFSET_MAX).contains(&value) {
+            let is_too_far = value > OFFSET_MAX;
+            let reason = if is_too_far { NO_SUCH_OFFSET } else { "offsets of a log only grow" };
             return Err(DecodeError::BadValue { field: "base offset", at, value, reason });
         }
         self.next_offset = entry.next_offset();

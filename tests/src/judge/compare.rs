@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Judge;
 use crate::real::kafka::Cluster;
@@ -79,10 +79,9 @@ impl Judge {
         target: &Cluster,
         topics: &[TopicPair],
     ) -> Result<Verdict> {
-        self.call(&json!({
-            "do": "compare", "source": source.bootstrap(), "target": target.bootstrap(), "topics": topics,
-            "source_isolation": "read_committed",
-        }))
+        let mut command = comparison(source, target, topics);
+        command["source_isolation"] = json!("read_committed");
+        self.call(&command)
     }
 
     /// As [`Judge::compare`], but source partitions are read from offset `from` on.
@@ -96,9 +95,12 @@ impl Judge {
         target: &Cluster,
         topics: &[TopicPair],
     ) -> Result<Verdict> {
-        self.call(&json!({
-            "do": "compare", "source": source.bootstrap(), "target": target.bootstrap(), "topics": topics,
-            "source_from": from,
-        }))
+        let mut command = comparison(source, target, topics);
+        command["source_from"] = json!(from);
+        self.call(&command)
     }
+}
+
+fn comparison(source: &Cluster, target: &Cluster, topics: &[TopicPair]) -> Value {
+    json!({"do": "compare", "source": source.bootstrap(), "target": target.bootstrap(), "topics": topics})
 }

@@ -39,9 +39,7 @@ pub fn all() -> Vec<Scenario> {
 /// The cleaner took the first, the middle, the last or all records out of batches of every codec.
 #[must_use]
 pub fn thinned_batches() -> Scenario {
-    let source = ClusterSpec::single(Version::V4_3_1).with("log.cleaner.backoff.ms", "200");
-    let spec = LabSpec::pair(source, ClusterSpec::single(Version::V4_3_1));
-    Scenario::alone("batches that the cleaner has thinned", spec, |lab, _| {
+    Scenario::alone("batches that the cleaner has thinned", with_quick_cleaner(), |lab, _| {
         let name = |codec: Codec, what: &str| format!("thinned.{}.{what}", codec.name());
         let mut topics = Vec::new();
         for codec in Codec::ALL {
@@ -76,7 +74,14 @@ pub fn thinned_batches() -> Scenario {
     })
 }
 
-fn compacted(topic: &str) -> NewTopic {
+/// Clusters of which the source's cleaner looks for work all the time.
+pub(super) fn with_quick_cleaner() -> LabSpec {
+    let source = ClusterSpec::single(Version::V4_3_1).with("log.cleaner.backoff.ms", "200");
+    LabSpec::pair(source, ClusterSpec::single(Version::V4_3_1))
+}
+
+/// A topic in which everything but the newest segment can be cleaned at once.
+pub(super) fn compacted(topic: &str) -> NewTopic {
     NewTopic::new(topic, 1)
         .config("cleanup.policy", "compact")
         .config("segment.ms", "100")
@@ -84,7 +89,7 @@ fn compacted(topic: &str) -> NewTopic {
 }
 
 /// Tells how many records are left.
-fn wait_for_cleaner(lab: &mut Lab, topic: &str, left_max: usize) -> Result<u64> {
+pub(super) fn wait_for_cleaner(lab: &mut Lab, topic: &str, left_max: usize) -> Result<u64> {
     Deadline::after(Duration::from_secs(60)).wait("the source's log cleaner", || {
         let left = lab.judge.read(&lab.source, topic, 0, 1_000)?.len();
         Ok((left <= left_max).then_some(u64::try_from(left)?))

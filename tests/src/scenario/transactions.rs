@@ -4,12 +4,12 @@ use std::{ops::Range, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Figures, Lab, LabSpec, Scenario};
+use super::{Figures, Lab, LabSpec, Scenario, kinds};
 use crate::{
     deadline::Deadline,
     judge::{Codec, End, NewTopic, TopicPair, Transactions, Verdict, WriteRecords},
     process::sleep_ms,
-    real::{Version, kafka::ClusterSpec, log_dump},
+    real::{Version, log_dump},
 };
 
 const CATCH_UP: Duration = Duration::from_secs(60);
@@ -139,15 +139,10 @@ pub fn killed_while_written() -> Scenario {
 /// The cleaner takes aborted records and some of the committed ones, and leaves markers and empty batches.
 #[must_use]
 pub fn thinned() -> Scenario {
-    let source = ClusterSpec::single(Version::V4_3_1).with("log.cleaner.backoff.ms", "200");
-    let spec = LabSpec::pair(source, ClusterSpec::single(Version::V4_3_1));
+    let spec = kinds::with_quick_cleaner();
     Scenario::alone("committed records that the cleaner has thinned", spec, |lab, _| {
         let topic = "committed.thinned";
-        let compacted = NewTopic::new(topic, 1)
-            .config("cleanup.policy", "compact")
-            .config("segment.ms", "100")
-            .config("min.cleanable.dirty.ratio", "0.0");
-        lab.create(&[compacted])?;
+        lab.create(&[kinds::compacted(topic)])?;
         for (id, end) in [("a", End::Commit), ("b", End::Abort), ("c", End::Commit), ("d", End::Abort)] {
             let write = WriteRecords { first_id: 5, ..WriteRecords::new(topic, 1, 40) };
             lab.judge.transact(&lab.source, id, &write, end)?;
@@ -156,10 +151,7 @@ pub fn thinned() -> Scenario {
         lab.judge.write(&lab.source, &WriteRecords { first_id: 40, ..WriteRecords::new(topic, 1, 10) })?;
         sleep_ms(300);
         lab.judge.write(&lab.source, &WriteRecords { first_id: 1_000, ..WriteRecords::new(topic, 1, 5) })?;
-        let left = Deadline::after(CATCH_UP).wait("the source's log cleaner", || {
-            let left = lab.judge.read(&lab.source, topic, 0, READ_MAX)?.len();
-            Ok((left <= 50).then_some(left))
-        })?;
+        let left = kinds::wait_for_cleaner(lab, topic, 50)?;
         let flow = lab.flow("committed\\.thinned").with(KEY, "read_committed");
         lab.catch_up(&flow, CATCH_UP)?;
         let records = ensure_committed(lab, &[topic])?.records;

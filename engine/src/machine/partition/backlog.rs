@@ -97,18 +97,16 @@ impl Backlog {
     /// Plans the batches of one fetched stretch of log; what `aborted` transactions wrote into it leaves holes.
     pub(super) fn plan(&mut self, records: Bytes, aborted: Vec<AbortedTransaction>) {
         let from = self.next.number;
-        let mut aborted = (!aborted.is_empty()).then(|| AbortedTransactions::new(aborted));
+        let mut aborted = AbortedTransactions::new(aborted);
         let mut entries = batch::batches(records);
         while self.hold.is_none() {
             match entries.next() {
                 None => break,
                 Some(Ok(entry)) => {
-                    let is_void = aborted.as_mut().is_some_and(|aborted| match &entry {
-                        Entry::Batch(view) => aborted.void(view.header()),
-                        Entry::Legacy { .. } => false,
-                    });
-                    let verdict =
-                        if is_void { Verdict::Drop(Dropped::Aborted) } else { entry.verdict(self.read_next) };
+                    let verdict = match &entry {
+                        Entry::Batch(view) if aborted.void(view.header()) => Verdict::Drop(Dropped::Aborted),
+                        _ => entry.verdict(self.read_next),
+                    };
                     self.plan_entry(entry, verdict, self.stores_all && self.next.number == from);
                 }
                 Some(Err(fault)) => self.hold_for_damage(&fault),

@@ -114,7 +114,7 @@ impl PartitionMachine {
                     let (batches, aborted) =
                         (mem::take(&mut records.records), mem::take(&mut records.aborted));
                     self.backlog.plan(batches, aborted);
-                    if self.stopping_transaction.handle_fetched(now, self.backlog.read_next(), &records) {
+                    if self.transaction_watch.handle_fetched(now, self.backlog.read_next(), &records) {
                         self.commands.push_back(Command::Emit(Event::GoesOn));
                     }
                 }
@@ -129,7 +129,7 @@ impl PartitionMachine {
 
     /// The transaction at this upstream offset was looked at.
     pub fn handle_open_transaction(&mut self, offset: i64, found: &Result<OpenTransaction, RequestFailure>) {
-        if let Some(why) = self.stopping_transaction.handle_found(offset, found) {
+        if let Some(why) = self.transaction_watch.handle_found(offset, found) {
             self.commands.push_back(Command::Emit(Event::Waits { why }));
         }
     }
@@ -218,7 +218,7 @@ impl PartitionMachine {
         }
         self.store_progress_if_due(now);
         self.look_for_source(now);
-        if let Some(offset) = self.stopping_transaction.poll_look(now) {
+        if let Some(offset) = self.transaction_watch.poll_look(now) {
             self.commands.push_back(Command::AskOpenTransaction { offset });
         }
         let source_is_gone = self.missing_since[0].is_some_and(|since| since + GONE_AFTER <= now);
@@ -467,7 +467,7 @@ impl PartitionMachine {
             self.fetch_not_before.filter(|_| self.fetching.is_none() && self.backlog.hold().is_none());
         let gone =
             self.missing_since[0].map(|since| since + GONE_AFTER).filter(|_| self.backlog.hold().is_none());
-        let look = self.stopping_transaction.next_look();
+        let look = self.transaction_watch.next_look();
         [late, self.progress_due(), fetch, gone, look].into_iter().flatten().min()
     }
 }

@@ -36,7 +36,7 @@ pub use self::command::{
 };
 pub use self::merging::MergeSizes;
 use self::merging::Merging;
-use self::open_transaction::Stopping;
+use self::open_transaction::TransactionWatch;
 use super::Now;
 use super::backoff::doubled;
 use super::flow_starts::Start;
@@ -143,7 +143,7 @@ pub struct PartitionMachine {
     /// First offset of the source that could not be read yet, as last seen.
     readable_end: Option<i64>,
     /// Where only committed records are read.
-    stopping_transaction: Stopping,
+    transaction_watch: TransactionWatch,
     /// A store of runs that batches wait for.
     storing: bool,
     /// The partition has a connection of its own.
@@ -204,7 +204,7 @@ impl PartitionMachine {
             backlog_until: None,
             fetching: None,
             readable_end: None,
-            stopping_transaction: Stopping::default(),
+            transaction_watch: TransactionWatch::default(),
             storing: false,
             apart: false,
             wants_apart: false,
@@ -421,7 +421,7 @@ impl PartitionMachine {
     #[must_use]
     pub fn waits(&self) -> Option<&str> {
         let trouble = self.trouble.as_ref().and_then(|trouble| trouble.told.as_deref());
-        trouble.or_else(|| self.stopping_transaction.told())
+        trouble.or_else(|| self.transaction_watch.told())
     }
 
     /// Whether the partition has come to rest after [`PartitionMachine::handle_stop`].

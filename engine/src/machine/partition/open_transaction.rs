@@ -14,9 +14,9 @@ use super::{Now, TOLD_AFTER};
 /// Time between two looks at the same transaction, which gets older.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// The transaction that stops a partition, if one does.
+/// Watches for a transaction that stops the partition.
 #[derive(Debug, Default)]
-pub(super) struct Stopping {
+pub(super) struct TransactionWatch {
     stopped: Option<Stopped>,
 }
 
@@ -28,7 +28,7 @@ struct Stopped {
     told: Option<String>,
 }
 
-impl Stopping {
+impl TransactionWatch {
     /// A Fetch was answered, and everything below `read_next` has been fetched. Tells whether a transaction has ended that
     /// was told of.
     #[must_use]
@@ -49,7 +49,7 @@ impl Stopping {
         Some(stopped.at)
     }
 
-    /// When [`Stopping::poll_look`] has something to look at.
+    /// When [`TransactionWatch::poll_look`] has something to look at.
     #[must_use]
     pub(super) fn next_look(&self) -> Option<Now> {
         Some(self.stopped.as_ref()?.look_at)
@@ -116,43 +116,43 @@ mod tests {
 
     #[test]
     fn one_that_stays_open_is_told_once_and_its_age_kept_right() {
-        let mut stopping = Stopping::default();
-        assert!(!stopping.handle_fetched(Now::ZERO, 120, &records(200, 120)));
-        assert_eq!((stopping.next_look(), stopping.poll_look(TOLD_AFTER / 2)), (Some(TOLD_AFTER), None));
+        let mut watch = TransactionWatch::default();
+        assert!(!watch.handle_fetched(Now::ZERO, 120, &records(200, 120)));
+        assert_eq!((watch.next_look(), watch.poll_look(TOLD_AFTER / 2)), (Some(TOLD_AFTER), None));
         // More is written behind it: the same stop.
-        assert!(!stopping.handle_fetched(TOLD_AFTER / 2, 120, &records(300, 120)));
-        assert_eq!(stopping.poll_look(TOLD_AFTER), Some(120));
-        let told = stopping.handle_found(120, &found(35)).unwrap();
+        assert!(!watch.handle_fetched(TOLD_AFTER / 2, 120, &records(300, 120)));
+        assert_eq!(watch.poll_look(TOLD_AFTER), Some(120));
+        let told = watch.handle_found(120, &found(35)).unwrap();
         let expected = "a transaction of producer id 4711 (epoch 3) is open at upstream offset 120, begun 35 s ago by its first \
                         record's timestamp; committed records end there";
-        assert_eq!((told.as_str(), stopping.told()), (expected, Some(expected)));
-        assert_eq!(stopping.poll_look(TOLD_AFTER + LOOK_EVERY), Some(120));
-        assert_eq!(stopping.handle_found(120, &found(95)), None);
-        assert!(stopping.told().unwrap().contains("begun 95 s ago"));
-        assert!(stopping.handle_fetched(Now::ZERO, 301, &records(301, 301)));
-        assert_eq!((stopping.told(), stopping.next_look()), (None, None));
+        assert_eq!((told.as_str(), watch.told()), (expected, Some(expected)));
+        assert_eq!(watch.poll_look(TOLD_AFTER + LOOK_EVERY), Some(120));
+        assert_eq!(watch.handle_found(120, &found(95)), None);
+        assert!(watch.told().unwrap().contains("begun 95 s ago"));
+        assert!(watch.handle_fetched(Now::ZERO, 301, &records(301, 301)));
+        assert_eq!((watch.told(), watch.next_look()), (None, None));
     }
 
     #[test]
     fn one_after_the_other_is_no_stop_and_neither_is_what_is_still_to_be_read() {
-        let mut stopping = Stopping::default();
-        assert!(!stopping.handle_fetched(Now::ZERO, 119, &records(200, 120)));
-        assert_eq!(stopping.next_look(), None);
-        assert!(!stopping.handle_fetched(Now::ZERO, 120, &records(200, 120)));
-        assert!(!stopping.handle_fetched(TOLD_AFTER / 2, 150, &records(200, 150)));
-        assert_eq!(stopping.next_look(), Some(TOLD_AFTER / 2 + TOLD_AFTER));
-        assert_eq!(stopping.handle_found(120, &found(1)), None, "an answer about the one before");
+        let mut watch = TransactionWatch::default();
+        assert!(!watch.handle_fetched(Now::ZERO, 119, &records(200, 120)));
+        assert_eq!(watch.next_look(), None);
+        assert!(!watch.handle_fetched(Now::ZERO, 120, &records(200, 120)));
+        assert!(!watch.handle_fetched(TOLD_AFTER / 2, 150, &records(200, 150)));
+        assert_eq!(watch.next_look(), Some(TOLD_AFTER / 2 + TOLD_AFTER));
+        assert_eq!(watch.handle_found(120, &found(1)), None, "an answer about the one before");
         let every = FetchedRecords { last_stable_offset: None, ..records(200, 0) };
-        assert!(!stopping.handle_fetched(Now::ZERO, 150, &every));
-        assert_eq!(stopping.next_look(), None);
+        assert!(!watch.handle_fetched(Now::ZERO, 150, &every));
+        assert_eq!(watch.next_look(), None);
     }
 
     #[test]
     fn one_that_cannot_be_looked_at_is_told_all_the_same() {
-        let mut stopping = Stopping::default();
-        assert!(!stopping.handle_fetched(Now::ZERO, 120, &records(200, 120)));
+        let mut watch = TransactionWatch::default();
+        assert!(!watch.handle_fetched(Now::ZERO, 120, &records(200, 120)));
         let why = Err(RequestFailure::Unanswered("no answer".to_owned()));
-        let told = stopping.handle_found(120, &why).unwrap();
+        let told = watch.handle_found(120, &why).unwrap();
         assert!(told.ends_with("whose it is could not be read: no answer"), "{told}");
     }
 }

@@ -172,6 +172,18 @@ impl Bench {
         entry
     }
 
+    /// What the machine has to say; what it wants done is left.
+    fn events(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(command) = self.machine.poll_command() {
+            match command {
+                Command::Emit(event) => events.push(event),
+                other => self.left.push(other),
+            }
+        }
+        events
+    }
+
     fn next_produce(&mut self) -> u64 {
         match self.left.pop() {
             Some(Command::Produce { ticket, .. }) => ticket,

@@ -30,18 +30,6 @@ fn answer(records: Vec<u8>, last_stable_offset: i64, aborted: &[i64]) -> Fetched
     }
 }
 
-/// What the machine has to say.
-fn events(bench: &mut Bench) -> Vec<Event> {
-    let mut events = Vec::new();
-    while let Some(command) = bench.machine.poll_command() {
-        match command {
-            Command::Emit(event) => events.push(event),
-            other => bench.left.push(other),
-        }
-    }
-    events
-}
-
 #[test]
 fn an_aborted_transaction_is_a_hole_between_those_around_it() {
     let mut bench = Bench::copying();
@@ -67,12 +55,12 @@ fn a_transaction_that_stays_open_is_looked_at_and_told_until_it_ends() {
     let age = Some(Duration::from_secs(35));
     let found = OpenTransaction { producer_id: PRODUCER_ID, producer_epoch: 2, age };
     bench.machine.handle_open_transaction(100, &Ok(found));
-    let told = events(&mut bench);
+    let told = bench.events();
     let [Event::Waits { why }] = &told[..] else { panic!("{told:?}") };
     assert!(why.contains("producer id 4711 (epoch 2) is open at upstream offset 100"), "{why}");
     assert_eq!(bench.machine.waits(), Some(why.as_str()));
 
     bench.fetch_answer(answer(of_transaction(100, 2), 1000, &[]));
-    let told = events(&mut bench);
+    let told = bench.events();
     assert!(told.contains(&Event::GoesOn) && bench.machine.waits().is_none(), "{told:?}");
 }

@@ -103,10 +103,8 @@ fn a_broker_that_sets_the_time_itself_is_told_once() {
         bench.log_end += 3;
         let answer = ProduceAnswer::Acknowledged { base_offset, log_append_time_ms };
         bench.machine.handle_produced(bench.now, ticket, answer);
-        while let Some(command) = bench.machine.poll_command() {
-            if matches!(command, Command::Emit(Event::BrokerTime)) {
-                told.push(log_append_time_ms);
-            }
+        if bench.events().contains(&Event::BrokerTime) {
+            told.push(log_append_time_ms);
         }
     }
     assert_eq!(told, [1_000]);
@@ -137,13 +135,7 @@ fn a_generation_that_another_instance_opens_wakes_a_partition_with_nothing_under
 fn failures_that_last_are_told_once_and_so_is_their_end() {
     let mut bench = Bench::copying();
     let mut told = Vec::new();
-    let mut tell = |bench: &mut Bench| {
-        while let Some(command) = bench.machine.poll_command() {
-            if let Command::Emit(event) = command {
-                told.push(event);
-            }
-        }
-    };
+    let mut tell = |bench: &mut Bench| told.extend(bench.events());
     while bench.now < NOW + Duration::from_secs(15) {
         let offset = bench.machine.fetch_wanted(bench.now).unwrap();
         bench.machine.handle_fetch_sent(offset);

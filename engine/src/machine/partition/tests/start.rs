@@ -20,14 +20,7 @@ fn spans(bench: &mut Bench, log_start: i64, high_watermark: i64) -> Vec<Event> {
         unreachable!("just found");
     };
     bench.machine.handle_source_span(bench.now, attempt, SourceSpan { log_start, high_watermark });
-    let mut events = Vec::new();
-    while let Some(command) = bench.machine.poll_command() {
-        match command {
-            Command::Emit(event) => events.push(event),
-            other => bench.left.push(other),
-        }
-    }
-    events
+    bench.events()
 }
 
 fn upstream_start(bench: &mut Bench) -> i64 {
