@@ -35,4 +35,4 @@ pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, Unreached};
 pub use event::FlowEvent;
 pub use flow_handle::FlowHandle;
-pub use status::{FailedTopic, FlowStatus, HeldPartition};
+pub use status::{FailedTopic, FlowStatus, HeldPartition, PartitionLoss};

@@ -1,8 +1,12 @@
 //! What a flow shows of itself at one moment.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::machine::hold::{HoldReason, Side};
+use crate::machine::loss::{Loss, Losses};
+
+/// Losses that the status names.
+pub(crate) const LAST_LOSSES_MAX: usize = 20;
 
 /// A flow at one moment. Sums over all of its partitions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,6 +48,23 @@ pub struct FlowStatus {
     /// Topics of the target whose readers see the broker's time instead of the source's
     /// (`message.timestamp.type=LogAppendTime`), as far as something was copied into them in this run.
     pub broker_time_topics: BTreeSet<String>,
+    /// What was lost up to now, in earlier runs and by other instances, too: it is stored with the copy.
+    pub losses: Losses,
+    /// What was lost since the start.
+    pub new_losses: Losses,
+    /// The newest of these, the last one at the end.
+    pub last_losses: VecDeque<PartitionLoss>,
+}
+
+/// Records of a partition that were lost, once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionLoss {
+    /// The topic's name at the source.
+    pub topic: String,
+    /// The partition.
+    pub partition: i32,
+    /// What was lost.
+    pub loss: Loss,
 }
 
 /// A partition that waits.
@@ -74,6 +95,7 @@ pub(crate) struct Standing {
     pub(crate) without_leader: bool,
     pub(crate) waits: bool,
     pub(crate) lag_records: u64,
+    pub(crate) losses: Losses,
 }
 
 impl FlowStatus {
@@ -83,15 +105,16 @@ impl FlowStatus {
         self.listed && self.caught_up + self.behind_and_held == self.partitions
     }
 
-    /// Whether nothing waits for somebody to act.
+    /// Whether nothing waits for somebody to act, and nothing was lost since the start.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        self.held_partitions == 0 && self.failed_topics.is_empty()
+        self.held_partitions == 0 && self.failed_topics.is_empty() && self.new_losses.events == 0
     }
 
     /// What a reader must hear of at once; the rest may wait.
-    pub(crate) fn standing(&self) -> (bool, u64, u64, u64, usize) {
-        (self.listed, self.partitions, self.caught_up, self.held_partitions, self.failed_topics.len())
+    pub(crate) fn standing(&self) -> (bool, u64, u64, u64, usize, u64) {
+        let (failed, lost) = (self.failed_topics.len(), self.new_losses.events);
+        (self.listed, self.partitions, self.caught_up, self.held_partitions, failed, lost)
     }
 
     /// Counts a partition anew.
@@ -105,6 +128,8 @@ impl FlowStatus {
         step(&mut self.caught_up, before.has_caught_up, after.has_caught_up);
         step(&mut self.behind_and_held, is_behind(before), is_behind(after));
         self.lag_records = self.lag_records + after.lag_records - before.lag_records;
+        self.losses.events = self.losses.events + after.losses.events - before.losses.events;
+        self.losses.records = self.losses.records + after.losses.records - before.losses.records;
     }
 }
 

@@ -10,12 +10,14 @@ use super::error::Fault;
 use super::form::Form;
 use super::isolation_level;
 use super::left_out;
+use super::losses;
 use super::patterns;
 use super::properties::Entry;
 use super::resolve::{Resolver, Setting, parse_integer};
 use super::settings::Side;
 use super::sizes;
 use super::start_position::{self, StartPosition};
+use crate::machine::loss::LossPolicy;
 use crate::policy::{
     NameFilter, ReplicationFactor, ReplicationPolicy, Separators, TopicConfigFilter, TopicSelection,
     is_of_topic_names,
@@ -91,6 +93,8 @@ pub struct FlowConfig {
     pub start_position: StartPosition,
     /// Which records of the source are copied: `isolation.level` of its consumer.
     pub isolation_level: IsolationLevel,
+    /// What happens when records are lost: `on.loss`, `on.target.loss`, `errors.tolerance`.
+    pub losses: LossPolicy,
 }
 
 /// Reads the flow; none when a fault was found, which the resolver holds.
@@ -111,6 +115,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     let throttle_bytes_per_second = sizes::throttle(resolver);
     let start_position = start_position::read(resolver);
     let isolation_level = isolation_level::read(resolver);
+    let losses = losses::read(resolver);
     let separators = separators(resolver);
     let policy_kind = policy_kind(resolver);
     let (source, target) = (source?, target?);
@@ -135,6 +140,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
         throttle_bytes_per_second,
         start_position,
         isolation_level,
+        losses,
     })
 }
 

@@ -32,6 +32,7 @@ mod isolation_level;
 mod keys;
 mod left_out;
 mod loops;
+mod losses;
 mod notices;
 mod once;
 mod only_into;

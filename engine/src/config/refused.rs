@@ -76,7 +76,6 @@ const RULES: &[Rule] = &[
         Passes::Empty,
         "predicates are not supported: records are copied as they are",
     ),
-    (Scope::Connector, "errors.tolerance", Passes::Words(&["none"]), "a record is never skipped in silence"),
     (
         Scope::Connector,
         "exactly.once",
@@ -84,18 +83,6 @@ const RULES: &[Rule] = &[
         "running without exactly once is not built yet",
     ),
     (Scope::Connector, "offsets.identical.topics", Passes::Empty, "equal offsets are not built yet"),
-    (
-        Scope::Connector,
-        "on.loss",
-        Passes::Words(&["hold"]),
-        "going on after a loss is not built yet: the partition is held",
-    ),
-    (
-        Scope::Connector,
-        "on.target.loss",
-        Passes::Words(&["hold"]),
-        "this is not built yet: the partition is held",
-    ),
     (Scope::Connector, "compression.type", Passes::Words(&["keep"]), "compressing anew is not built yet"),
     (CONSUMER, "interceptor.classes", Passes::Empty, INTERCEPTORS),
     (PRODUCER, "interceptor.classes", Passes::Empty, INTERCEPTORS),

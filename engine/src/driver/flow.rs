@@ -1,6 +1,7 @@
 //! The task of one flow: it brings the clusters together, settles who writes, finds topics, and starts the shard.
 
 mod connect;
+mod deleted;
 mod earlier_copy;
 mod first_start;
 mod identity;
@@ -18,6 +19,7 @@ use tokio::time::sleep;
 use twinlog_protocol::fetch::IsolationLevel;
 
 use self::connect::{Connected, check_clusters, connect};
+use self::deleted::{DeletedTopics, GONE_AFTER};
 use self::mirrors::SourceState;
 use self::told::Told;
 use super::ask::Place;
@@ -26,6 +28,7 @@ use super::shard::{KnownTopics, NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
 use super::topic_configs::{self, ConfigReader};
 use super::topics::{self, Failure, Prepared};
+use crate::clock;
 use crate::config::FlowConfig;
 use crate::error::Error;
 use crate::event::FlowEvent;
@@ -33,6 +36,7 @@ use crate::io::cluster::ClusterClient;
 use crate::io::lane::Lane;
 use crate::io::memory::MemoryBudget;
 use crate::machine::cluster_names::ClusterNames;
+use crate::machine::loss::OnTargetLoss;
 use crate::machine::metadata::ClusterMetadata;
 use crate::machine::share::Share;
 use crate::machine::throttle::Throttle;
@@ -126,6 +130,7 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         throttle: Throttle::new(config.throttle_bytes_per_second),
         fingerprint: fingerprint(deciding_options(&config)),
         isolation_level: config.isolation_level,
+        losses: config.losses,
         source_rack: config.source_rack.clone(),
         first_epoch: random.i16(1..=FIRST_EPOCH_MAX),
     });
@@ -138,14 +143,12 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         told: Arc::default(),
     };
     let (mirrored, mirrored_seen) = watch::channel(MirroredTopics::default());
-    let config_sync = config.sync_topic_configs_interval.map(|interval| {
-        ConfigSyncTask::new(ConfigSyncParts {
-            reader: reader.clone(),
-            interval,
-            mirrored: mirrored_seen,
-            state: to_state.clone(),
-            seed: random.u64(..),
-        })
+    let config_sync = config.sync_topic_configs_interval.map(|interval| ConfigSyncParts {
+        reader: reader.clone(),
+        interval,
+        mirrored: mirrored_seen,
+        state: to_state.clone(),
+        seed: random.u64(..),
     });
     let stopped = stop.clone();
     let flow =
@@ -160,10 +163,10 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
 }
 
 /// Keeps topic configs level, if asked to, until the flow stops.
-async fn sync_configs(task: Option<ConfigSyncTask>, mut stop: watch::Receiver<bool>) -> Infallible {
-    if let Some(task) = task {
+async fn sync_configs(parts: Option<ConfigSyncParts>, mut stop: watch::Receiver<bool>) -> Infallible {
+    if let Some(parts) = parts {
         tokio::select! {
-            never = task.run() => match never {},
+            never = ConfigSyncTask::new(parts).run() => match never {},
             // An error means that the engine is gone.
             _ = stop.wait_for(|stop| *stop) => {}
         }
@@ -216,16 +219,19 @@ impl Flow {
         self.settle_identity().await?;
         let mut known = self.known_topics().await;
         let mut told = Told::new(&self.config.name);
-        let mut first = true;
+        let (mut deleted, mut first) = (DeletedTopics::default(), true);
         loop {
-            let failures = self.sync_topics(&mut known, &mut told, first).await;
+            let failures = self.sync_topics(&mut known, &mut told, &mut deleted, first).await;
             if self.config.refresh_topics_interval.is_none() {
                 self.left = Some(failures.iter().map(|(topic, _)| topic.clone()).collect());
             }
             let is_passing = failures.iter().any(is_passing);
             // A listing with a lost answer is not the complete one that the flow has to catch up with.
             first &= is_passing;
-            let interval = self.config.refresh_topics_interval.unwrap_or(Duration::MAX);
+            let mut interval = self.config.refresh_topics_interval.unwrap_or(Duration::MAX);
+            if deleted.waits() {
+                interval = interval.min(GONE_AFTER);
+            }
             sleep(match failures.is_empty() {
                 true => interval,
                 false if is_passing => interval.min(LOST_ANSWER_PAUSE),
@@ -268,6 +274,7 @@ impl Flow {
         &mut self,
         known: &mut KnownTopics,
         told: &mut Told,
+        deleted: &mut DeletedTopics,
         first: bool,
     ) -> Vec<(String, Failure)> {
         let (source, target) = self.both_metadata().await;
@@ -275,6 +282,9 @@ impl Flow {
         if let Some(left) = &self.left {
             plan.keep(left);
             failures.retain(|(topic, _)| left.contains(topic));
+        }
+        if self.config.losses.on_target_loss != OnTargetLoss::Hold {
+            deleted.make_again(clock::boot_time(), &mut plan);
         }
         told.left_out(&plan.left_out);
         // What needs no preparation does not wait for what does.

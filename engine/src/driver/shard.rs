@@ -42,6 +42,7 @@ use crate::machine::flow_identity::FlowIdentity;
 use crate::machine::flow_starts::FlowStarts;
 use crate::machine::hold::Side;
 use crate::machine::line_up::{LastBatch, Question};
+use crate::machine::loss::LossPolicy;
 use crate::machine::partition::{
     CopySearch, MergeSizes, OpenTransaction, PartitionConfig, PartitionMachine, RequestFailure, SourceSpan,
 };
@@ -134,6 +135,8 @@ pub(super) struct ShardParts {
     pub(super) fingerprint: u64,
     /// Which records of the source are copied.
     pub(super) isolation_level: IsolationLevel,
+    /// What happens when records are lost.
+    pub(super) losses: LossPolicy,
     /// Where the reader at the source stands; empty for nowhere.
     pub(super) source_rack: String,
     /// Random epoch for first generations.
@@ -307,6 +310,7 @@ impl Shard {
             first_sequence: 0,
             backlog_bytes_max: BACKLOG_BYTES_MAX,
             merge_sizes: MergeSizes::default(),
+            losses: self.parts.losses,
         };
         let record = self.records.remove(&key).unwrap_or_default();
         let start = self.starts.take(&key.source_topic, key.partition);

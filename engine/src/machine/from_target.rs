@@ -65,7 +65,7 @@ mod tests {
         let key =
             PartitionKey { source_topic: "orders".into(), target_topic: "x.orders".into(), partition: 0 };
         let mark = Run { number: 1, upstream: 1, downstream: 1 };
-        let progress = PartitionEntry::Progress { producer_id: 1, producer_epoch: 0, mark };
+        let progress = PartitionEntry::Progress { producer_id: 1, producer_epoch: 0, mark, epoch: None };
         from_target.apply(&stored("target", announced("x.empty")));
         from_target.apply(&stored("target", StateEntry::Partition(key, progress)));
         from_target.apply(&stored("third", announced("y.orders")));

@@ -19,6 +19,7 @@ pub mod from_target;
 pub mod hold;
 pub mod line_up;
 pub mod lineage;
+pub mod loss;
 pub mod metadata;
 pub mod partition;
 pub mod partition_record;

@@ -4,6 +4,7 @@
 //! Of two generations with the same epoch the first one in the log counts.
 
 use super::lineage::{Generation, Lineage, Run};
+use super::loss::{Loss, Losses};
 
 /// Older generations kept: late batches of one may still be found in the target's log.
 const FORMER_MAX: usize = 4;
@@ -11,8 +12,8 @@ const FORMER_MAX: usize = 4;
 /// One entry of the state topic about a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PartitionEntry {
-    /// A generation was opened.
-    Opened(Generation),
+    /// A generation was opened, behind what was lost, if anything was.
+    Opened(Generation, Option<Loss>),
     /// Runs written ahead of their records.
     Runs {
         /// Producer id of the generation.
@@ -30,7 +31,26 @@ pub enum PartitionEntry {
         producer_epoch: i16,
         /// The next record to come, with its expected offsets.
         mark: Run,
+        /// Where the source's log was led when the record before the mark was written, if known.
+        epoch: Option<SourceEpoch>,
     },
+}
+
+/// A leader epoch of the source's log: which of two logs with the same offsets it is (KIP-101, KIP-595).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceEpoch {
+    /// The leader epoch.
+    pub leader_epoch: i32,
+    /// The first upstream offset with this epoch that was copied.
+    pub start: i64,
+}
+
+impl SourceEpoch {
+    /// The epoch that a record at `start` has, where the log has any.
+    #[must_use]
+    pub fn of(leader_epoch: i32, start: i64) -> Option<Self> {
+        (leader_epoch >= 0).then_some(Self { leader_epoch, start })
+    }
 }
 
 /// The state of one partition as the state topic tells it, and as acknowledgements have moved it since.
@@ -39,30 +59,34 @@ pub struct PartitionRecord {
     current: Option<Lineage>,
     /// The next record to come in `current`: all below is acknowledged. None until the first acknowledgement.
     mark: Option<Run>,
+    /// Of the record before `mark`, if known.
+    epoch: Option<SourceEpoch>,
     former: Vec<Lineage>,
+    losses: Losses,
+    last_loss: Option<Loss>,
 }
 
 impl PartitionRecord {
     /// Applies an entry that was read from the state topic.
     pub fn apply(&mut self, entry: &PartitionEntry) {
         match entry {
-            PartitionEntry::Opened(generation) => self.open(*generation),
+            PartitionEntry::Opened(generation, loss) => self.open(*generation, loss.as_ref()),
             PartitionEntry::Runs { producer_id, producer_epoch, runs } => {
                 let known = self.current.iter_mut().chain(&mut self.former);
                 for lineage in known.filter(|lineage| is_of(lineage, *producer_id, *producer_epoch)) {
                     runs.iter().for_each(|run| lineage.add(*run));
                 }
             }
-            PartitionEntry::Progress { producer_id, producer_epoch, mark } => {
+            PartitionEntry::Progress { producer_id, producer_epoch, mark, epoch } => {
                 if self.current.as_ref().is_some_and(|lineage| is_of(lineage, *producer_id, *producer_epoch))
                 {
-                    self.advance(*mark);
+                    self.advance(*mark, *epoch);
                 }
             }
         }
     }
 
-    fn open(&mut self, generation: Generation) {
+    fn open(&mut self, generation: Generation, loss: Option<&Loss>) {
         if let Some(current) = &self.current {
             let opened = &current.generation;
             let is_newer = if generation.producer_id == opened.producer_id {
@@ -75,6 +99,11 @@ impl PartitionRecord {
                 return;
             }
         }
+        if let Some(loss) = loss {
+            self.losses.add(loss);
+            self.last_loss = Some(*loss);
+        }
+        self.epoch = None;
         let mark = self.mark.take();
         if let Some(mut former) = self.current.replace(Lineage::new(generation)) {
             // A late batch of this generation is looked for near its mark.
@@ -86,13 +115,15 @@ impl PartitionRecord {
         }
     }
 
-    /// Moves the mark of the current generation forward, never back. Runs that the mark has passed are forgotten.
-    pub fn advance(&mut self, mark: Run) {
+    /// Moves the mark of the current generation forward, never back. Runs that the mark has passed are forgotten. `epoch` is
+    /// that of the record before the mark, if known.
+    pub fn advance(&mut self, mark: Run, epoch: Option<SourceEpoch>) {
         let Some(lineage) = &mut self.current else { return };
         if self.mark.is_none_or(|known| known.number < mark.number) {
             lineage.raise(mark);
             lineage.forget_before(mark.number);
             self.mark = Some(mark);
+            self.epoch = epoch;
         }
     }
 
@@ -106,6 +137,34 @@ impl PartitionRecord {
     #[must_use]
     pub fn mark(&self) -> Option<Run> {
         self.mark
+    }
+
+    /// Of the record before the mark, if known.
+    #[must_use]
+    pub fn epoch(&self) -> Option<SourceEpoch> {
+        self.epoch
+    }
+
+    /// What was lost up to now, in all generations.
+    #[must_use]
+    pub fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    /// The newest loss.
+    #[must_use]
+    pub fn last_loss(&self) -> Option<Loss> {
+        self.last_loss
+    }
+
+    /// Whether a generation before the current one copied from or to the topic with this id, which is gone: ids never come
+    /// back.
+    #[must_use]
+    pub fn has_left(&self, topic_id: u128) -> bool {
+        self.former.iter().any(|former| {
+            let Generation { source_topic_id, target_topic_id, .. } = former.generation;
+            [source_topic_id, target_topic_id].contains(&topic_id)
+        })
     }
 
     /// Where the current generation stands at least: its mark, or its start.

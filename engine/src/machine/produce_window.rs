@@ -40,6 +40,8 @@ pub struct Sent {
     pub batches: u32,
     /// The latest timestamp of its records.
     pub max_timestamp_ms: i64,
+    /// Leader epoch that the source's log has at its last batch, -1 where the log has none.
+    pub leader_epoch: i32,
 }
 
 impl Sent {
@@ -233,6 +235,7 @@ mod tests {
             sent_bytes: 100,
             batches: 1,
             max_timestamp_ms: 0,
+            leader_epoch: -1,
         }
     }
 

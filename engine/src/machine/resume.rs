@@ -11,11 +11,9 @@
 use super::hold::{HoldReason, Side};
 use super::line_up::{LastBatch, LinedUp};
 use super::lineage::Run;
+use super::loss::Loss;
 use super::partition_record::PartitionRecord;
 use super::sequence::number_of;
-
-/// Highest producer epoch that a batch may carry.
-const EPOCH_MAX: i16 = i16::MAX;
 
 /// What this instance is configured and connected to do with a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,12 +49,15 @@ pub struct TailBatch {
 /// How a new generation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opening {
-    /// Producer epoch to take: the one after the current generation's, or none where the flow chooses the first one.
+    /// Producer epoch to take: the one after the current generation's. None where the flow chooses: the first one of its
+    /// producer id, or of a new id where the epochs of the current generation's are used up.
     pub producer_epoch: Option<i16>,
     /// Upstream offset to begin at; none means the source's log start.
     pub upstream_start: Option<i64>,
     /// The target's log end.
     pub downstream_start: i64,
+    /// What lies between the current generation and this one.
+    pub loss: Option<Loss>,
 }
 
 /// What a partition does next.
@@ -78,13 +79,6 @@ pub enum Decision {
     ReadState,
     /// Store a new generation, then line up again.
     Open(Opening),
-    /// The epochs of this producer id are used up: take a new id, which opens a new generation.
-    NewProducerId {
-        /// Upstream offset to begin at.
-        upstream_start: i64,
-        /// The target's log end.
-        downstream_start: i64,
-    },
     /// Wait, for this reason.
     Hold(HoldReason),
 }
@@ -104,7 +98,12 @@ pub fn decide(
         return Decision::ReadState;
     }
     let Some(lineage) = record.current() else {
-        let opening = Opening { producer_epoch: None, upstream_start: None, downstream_start: found.log_end };
+        let opening = Opening {
+            producer_epoch: None,
+            upstream_start: None,
+            downstream_start: found.log_end,
+            loss: None,
+        };
         return Decision::Open(opening);
     };
     if let Some(reason) = conflict(record, here, found.log_end) {
@@ -124,19 +123,37 @@ pub fn decide(
     }
 }
 
-/// Goes on at `position` in a new generation: the source no longer has the records that the current one has numbered.
+/// Goes on at `position` in a new generation: the source no longer has the records that the current one has numbered, or
+/// some are passed over.
 #[must_use]
-pub fn reopen(record: &PartitionRecord, position: Run) -> Decision {
-    Resume { record, log_end: position.downstream, tail: None }.open_at(position.upstream)
+pub fn reopen(record: &PartitionRecord, position: Run, loss: Option<Loss>) -> Decision {
+    Decision::Open(Opening {
+        producer_epoch: next_epoch(record),
+        upstream_start: Some(position.upstream),
+        downstream_start: position.downstream,
+        loss,
+    })
+}
+
+/// The producer epoch after the current generation's; none where they are used up, or nothing is stored.
+#[must_use]
+pub fn next_epoch(record: &PartitionRecord) -> Option<i16> {
+    record.current()?.generation.producer_epoch.checked_add(1)
+}
+
+/// Whether two ids are those of two topics. A broker that has none says 0, also before it is upgraded.
+#[must_use]
+pub fn is_other_topic(known: u128, id: u128) -> bool {
+    known != 0 && id != 0 && known != id
 }
 
 /// What forbids the use of the stored generation.
 fn conflict(record: &PartitionRecord, here: &Here, log_end: i64) -> Option<HoldReason> {
     let generation = &record.current()?.generation;
     let floor = record.floor()?.downstream;
-    if generation.source_topic_id != here.source_topic_id {
+    if is_other_topic(generation.source_topic_id, here.source_topic_id) {
         Some(HoldReason::Recreated { side: Side::Source })
-    } else if generation.target_topic_id != here.target_topic_id {
+    } else if is_other_topic(generation.target_topic_id, here.target_topic_id) {
         Some(HoldReason::Recreated { side: Side::Target })
     } else if generation.fingerprint != here.fingerprint {
         Some(HoldReason::OtherFingerprint { theirs: generation.fingerprint, ours: here.fingerprint })
@@ -263,15 +280,8 @@ impl Resume<'_> {
     }
 
     fn open_at(&self, upstream_start: i64) -> Decision {
-        let epoch = self.record.current().expect("checked by the caller").generation.producer_epoch;
-        if epoch == EPOCH_MAX {
-            return Decision::NewProducerId { upstream_start, downstream_start: self.log_end };
-        }
-        Decision::Open(Opening {
-            producer_epoch: Some(epoch + 1),
-            upstream_start: Some(upstream_start),
-            downstream_start: self.log_end,
-        })
+        let floor = self.floor();
+        reopen(self.record, Run { upstream: upstream_start, downstream: self.log_end, ..floor }, None)
     }
 }
 

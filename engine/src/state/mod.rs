@@ -1,6 +1,7 @@
 //! The state topic `mm2-twinlog.internal`: what is stored there, and how it is laid out.
 
 pub mod fuzzing;
+mod loss;
 pub mod record;
 
 use std::collections::BTreeSet;
@@ -76,7 +77,7 @@ impl StateEntry {
                 Self::Partition(key, PartitionEntry::Runs { runs, .. }) => {
                     of_partition(key) + runs.len() * RUN_BYTES
                 }
-                Self::Partition(key, PartitionEntry::Opened(_) | PartitionEntry::Progress { .. }) => {
+                Self::Partition(key, PartitionEntry::Opened(..) | PartitionEntry::Progress { .. }) => {
                     of_partition(key)
                 }
                 Self::Mirror { target_topic } => target_topic.len(),
@@ -95,7 +96,7 @@ impl StateEntry {
             Self::Partition(key, PartitionEntry::Progress { producer_id, producer_epoch, .. }) => {
                 Some((key, *producer_id, *producer_epoch))
             }
-            Self::Partition(_, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. })
+            Self::Partition(_, PartitionEntry::Opened(..) | PartitionEntry::Runs { .. })
             | Self::Identity { .. }
             | Self::Mirror { .. }
             | Self::Start(_)
@@ -108,7 +109,7 @@ impl StateEntry {
     #[must_use]
     pub fn decided(&self) -> Option<&PartitionKey> {
         match self {
-            Self::Partition(key, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. }) => Some(key),
+            Self::Partition(key, PartitionEntry::Opened(..) | PartitionEntry::Runs { .. }) => Some(key),
             Self::Partition(_, PartitionEntry::Progress { .. })
             | Self::Identity { .. }
             | Self::Mirror { .. }

@@ -13,15 +13,16 @@
 //! value  version i8, then by kind
 //!        identity   replaced producer id i64
 //!        opened     first sequence i32, upstream start i64, downstream start i64, source and target topic id UUID,
-//!                   fingerprint i64
+//!                   fingerprint i64, loss (from version 2 on)
 //!        runs       count i32, each number i64, upstream i64, downstream i64
-//!        progress   producer id i64, epoch i16, number i64, upstream i64, downstream i64
+//!        progress   producer id i64, epoch i16, number i64, upstream i64, downstream i64, epoch (from version 2 on)
 //!        settings   count i32, each name STRING, value STRING
 //!        heartbeat  nothing
 //!        mirror     nothing
 //!        start      source topic id UUID, count i32, each offset i64
 //! partition = source topic STRING, target topic STRING, partition i32
 //! STRING    = length i16, UTF-8
+//! loss, epoch: see `loss.rs`. The values of these two kinds are written as version 2, all else as version 1.
 //! ```
 //!
 //! The writer's number stands in each key, so that compaction never merges what two instances wrote: which of two
@@ -31,12 +32,15 @@ use bytes::{BufMut, Bytes, BytesMut};
 use twinlog_protocol::DecodeError;
 use twinlog_protocol::cursor::Cursor;
 
+use super::loss::{epoch, loss, put_epoch as put_source_epoch, put_loss};
 use super::{PartitionKey, Settings, StateEntry, Stored};
 use crate::machine::flow_starts::StartEntry;
 use crate::machine::lineage::{Generation, Run};
 use crate::machine::partition_record::PartitionEntry;
 
 const VERSION: i8 = 1;
+/// Of the values of generations and progress.
+const EXTENDED: i8 = 2;
 const IDENTITY: i8 = 1;
 const OPENED: i8 = 2;
 const RUNS: i8 = 3;
@@ -56,7 +60,7 @@ pub fn encode(stored: &Stored) -> (Bytes, Bytes) {
     let mut key = BytesMut::new();
     let mut value = BytesMut::new();
     key.put_i8(VERSION);
-    value.put_i8(VERSION);
+    value.put_i8(value_version(&stored.entry));
     match &stored.entry {
         StateEntry::Identity { producer_id, replaces } => {
             put_kind(&mut key, IDENTITY, &stored.source_cluster_id);
@@ -85,6 +89,13 @@ pub fn encode(stored: &Stored) -> (Bytes, Bytes) {
     (key.freeze(), value.freeze())
 }
 
+fn value_version(entry: &StateEntry) -> i8 {
+    match entry {
+        StateEntry::Partition(_, PartitionEntry::Opened(..) | PartitionEntry::Progress { .. }) => EXTENDED,
+        _ => VERSION,
+    }
+}
+
 fn put_partition_entry(
     key: &mut BytesMut,
     value: &mut BytesMut,
@@ -93,7 +104,7 @@ fn put_partition_entry(
     entry: &PartitionEntry,
 ) {
     let kind = match entry {
-        PartitionEntry::Opened(_) => OPENED,
+        PartitionEntry::Opened(..) => OPENED,
         PartitionEntry::Runs { .. } => RUNS,
         PartitionEntry::Progress { .. } => PROGRESS,
     };
@@ -102,7 +113,7 @@ fn put_partition_entry(
     put_string(key, &partition.target_topic);
     key.put_i32(partition.partition);
     match entry {
-        PartitionEntry::Opened(generation) => {
+        PartitionEntry::Opened(generation, loss) => {
             put_epoch(key, generation.producer_id, generation.producer_epoch);
             value.put_i32(generation.first_sequence);
             value.put_i64(generation.upstream_start);
@@ -110,6 +121,7 @@ fn put_partition_entry(
             value.put_u128(generation.source_topic_id);
             value.put_u128(generation.target_topic_id);
             value.put_u64(generation.fingerprint);
+            put_loss(value, loss.as_ref());
         }
         PartitionEntry::Runs { producer_id, producer_epoch, runs } => {
             put_epoch(key, *producer_id, *producer_epoch);
@@ -117,9 +129,10 @@ fn put_partition_entry(
             value.put_i32(i32::try_from(runs.len()).expect("a backlog holds fewer runs than 2^31"));
             runs.iter().for_each(|run| put_run(value, *run));
         }
-        PartitionEntry::Progress { producer_id, producer_epoch, mark } => {
+        PartitionEntry::Progress { producer_id, producer_epoch, mark, epoch } => {
             put_epoch(value, *producer_id, *producer_epoch);
             put_run(value, *mark);
+            put_source_epoch(value, epoch.as_ref());
         }
     }
 }
@@ -169,12 +182,13 @@ fn put_string(buffer: &mut BytesMut, string: &str) {
 /// [`DecodeError`]: an entry that this version cannot read, a newer one above all. It must not be ignored.
 pub fn decode(key: Bytes, value: Option<Bytes>) -> Result<Option<Stored>, DecodeError> {
     let mut key = Cursor::new(key);
-    check_version(&mut key)?;
+    check_version(&mut key, VERSION)?;
     let kind = key.i8("state key kind")?;
     let source_cluster_id = string(&mut key, "source cluster id")?;
     let Some(value) = value else { return Ok(None) };
     let mut value = Cursor::new(value);
-    check_version(&mut value)?;
+    let version_max = if matches!(kind, OPENED | PROGRESS) { EXTENDED } else { VERSION };
+    let is_extended = check_version(&mut value, version_max)? == EXTENDED;
     let entry = match kind {
         IDENTITY => StateEntry::Identity {
             producer_id: key.i64("producer id")?,
@@ -186,7 +200,7 @@ pub fn decode(key: Bytes, value: Option<Bytes>) -> Result<Option<Stored>, Decode
                 target_topic: string(&mut key, "target topic")?,
                 partition: key.i32("partition")?,
             };
-            StateEntry::Partition(partition, partition_entry(kind, &mut key, &mut value)?)
+            StateEntry::Partition(partition, partition_entry(kind, &mut key, &mut value, is_extended)?)
         }
         SETTINGS => StateEntry::TopicSettings {
             target_topic: string(&mut key, "target topic")?,
@@ -220,18 +234,27 @@ fn start_entry(key: &mut Cursor, value: &mut Cursor) -> Result<StartEntry, Decod
     Ok(StartEntry { producer_id, source_topic, source_topic_id, first_partition, offsets })
 }
 
-fn partition_entry(kind: i8, key: &mut Cursor, value: &mut Cursor) -> Result<PartitionEntry, DecodeError> {
+fn partition_entry(
+    kind: i8,
+    key: &mut Cursor,
+    value: &mut Cursor,
+    is_extended: bool,
+) -> Result<PartitionEntry, DecodeError> {
     match kind {
-        OPENED => Ok(PartitionEntry::Opened(Generation {
-            producer_id: key.i64("producer id")?,
-            producer_epoch: key.i16("producer epoch")?,
-            first_sequence: sequence(value)?,
-            upstream_start: offset(value, "upstream start")?,
-            downstream_start: offset(value, "downstream start")?,
-            source_topic_id: value.u128("source topic id")?,
-            target_topic_id: value.u128("target topic id")?,
-            fingerprint: value.i64("fingerprint")?.cast_unsigned(),
-        })),
+        OPENED => {
+            let generation = Generation {
+                producer_id: key.i64("producer id")?,
+                producer_epoch: key.i16("producer epoch")?,
+                first_sequence: sequence(value)?,
+                upstream_start: offset(value, "upstream start")?,
+                downstream_start: offset(value, "downstream start")?,
+                source_topic_id: value.u128("source topic id")?,
+                target_topic_id: value.u128("target topic id")?,
+                fingerprint: value.i64("fingerprint")?.cast_unsigned(),
+            };
+            let loss = if is_extended { loss(value)? } else { None };
+            Ok(PartitionEntry::Opened(generation, loss))
+        }
         RUNS => {
             let (producer_id, producer_epoch) = (key.i64("producer id")?, key.i16("producer epoch")?);
             key.i64("first number")?;
@@ -242,13 +265,15 @@ fn partition_entry(kind: i8, key: &mut Cursor, value: &mut Cursor) -> Result<Par
         }
         _ => {
             let (producer_id, producer_epoch) = (value.i64("producer id")?, value.i16("producer epoch")?);
-            Ok(PartitionEntry::Progress { producer_id, producer_epoch, mark: run(value)? })
+            let mark = run(value)?;
+            let epoch = if is_extended { epoch(value)? } else { None };
+            Ok(PartitionEntry::Progress { producer_id, producer_epoch, mark, epoch })
         }
     }
 }
 
 /// An offset, or the number of a record: entries have no missing ones.
-fn offset(cursor: &mut Cursor, field: &'static str) -> Result<i64, DecodeError> {
+pub(super) fn offset(cursor: &mut Cursor, field: &'static str) -> Result<i64, DecodeError> {
     let at = cursor.at();
     let value = cursor.offset(field)?;
     if value >= 0 {
@@ -286,13 +311,13 @@ fn settings(cursor: &mut Cursor) -> Result<Settings, DecodeError> {
     (0..count).map(|_| Ok((string(cursor, "setting name")?, string(cursor, "setting value")?))).collect()
 }
 
-fn check_version(cursor: &mut Cursor) -> Result<(), DecodeError> {
+fn check_version(cursor: &mut Cursor, version_max: i8) -> Result<i8, DecodeError> {
     let at = cursor.at();
     let version = cursor.i8("state version")?;
-    if version == VERSION {
-        return Ok(());
+    if (VERSION..=version_max).contains(&version) {
+        return Ok(version);
     }
-    let reason = "this twinlog reads version 1; a newer twinlog wrote the entry: run that one";
+    let reason = "this twinlog does not read this version; a newer twinlog wrote the entry: run that one";
     Err(DecodeError::BadValue { field: "state version", at, value: version.into(), reason })
 }
 
@@ -305,162 +330,4 @@ fn string(cursor: &mut Cursor, field: &'static str) -> Result<String, DecodeErro
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use twinlog_protocol::OFFSET_MAX;
-
-    use super::*;
-
-    fn examples() -> Vec<StateEntry> {
-        let partition =
-            PartitionKey { source_topic: "orders".into(), target_topic: "west.orders".into(), partition: 3 };
-        let generation = Generation {
-            producer_id: 4001,
-            producer_epoch: 17,
-            first_sequence: 0,
-            upstream_start: 5,
-            downstream_start: 9,
-            source_topic_id: 1 << 100,
-            target_topic_id: 0,
-            fingerprint: u64::MAX,
-        };
-        let runs = vec![
-            Run { number: 7, upstream: 12, downstream: 16 },
-            Run { number: 9, upstream: 99, downstream: 18 },
-        ];
-        let mark = Run { number: 1 << 40, upstream: 1 << 41, downstream: 3 };
-        vec![
-            StateEntry::Identity { producer_id: 4001, replaces: -1 },
-            StateEntry::Partition(partition.clone(), PartitionEntry::Opened(generation)),
-            StateEntry::Partition(
-                partition.clone(),
-                PartitionEntry::Runs { producer_id: 1, producer_epoch: 2, runs },
-            ),
-            StateEntry::Partition(
-                partition,
-                PartitionEntry::Progress { producer_id: 1, producer_epoch: 2, mark },
-            ),
-            StateEntry::TopicSettings {
-                target_topic: "west.orders".into(),
-                settings: [("retention.ms", "1"), ("retention.ms", "-1"), ("cleanup.policy", "")]
-                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                    .into(),
-            },
-            StateEntry::TopicSettings { target_topic: "t".into(), settings: Settings::new() },
-            StateEntry::Heartbeat,
-            StateEntry::Mirror { target_topic: "west.orders".into() },
-            StateEntry::Start(start(4096, &[0, 1 << 40, -1])),
-        ]
-    }
-
-    fn start(first_partition: i32, offsets: &[i64]) -> StartEntry {
-        StartEntry {
-            producer_id: 4001,
-            source_topic: "orders".into(),
-            source_topic_id: 1 << 100,
-            first_partition,
-            offsets: offsets.to_vec(),
-        }
-    }
-
-    fn stored(entry: StateEntry) -> Stored {
-        Stored { source_cluster_id: "AzQ4wi9sS2uyfN4-0r1IXA".into(), instance: u64::MAX - 3, entry }
-    }
-
-    #[test]
-    fn every_kind_of_entry_reads_back() {
-        for entry in examples() {
-            let (key, value) = encode(&stored(entry.clone()));
-            assert_eq!(decode(key.clone(), Some(value)), Ok(Some(stored(entry))));
-            assert_eq!(decode(key, None), Ok(None), "a tombstone is no entry");
-        }
-    }
-
-    #[test]
-    fn no_entry_is_longer_than_it_says() {
-        for entry in examples() {
-            let bytes_max = entry.bytes_max();
-            let (key, value) = encode(&stored(entry));
-            assert!(key.len() + value.len() <= bytes_max);
-        }
-    }
-
-    #[test]
-    fn a_newer_version_is_an_error_never_ignored() {
-        let (key, value) = encode(&stored(StateEntry::Heartbeat));
-        let mut newer = key.to_vec();
-        newer[0] = 2;
-        assert!(matches!(
-            decode(newer.into(), Some(value.clone())),
-            Err(DecodeError::BadValue { value: 2, .. })
-        ));
-        let mut newer = key.to_vec();
-        newer[1] = 9;
-        assert!(matches!(decode(newer.into(), Some(value)), Err(DecodeError::BadValue { value: 9, .. })));
-    }
-
-    #[test]
-    fn a_partition_that_no_topic_has_is_an_error() {
-        for (first_partition, offsets) in [(-1, vec![]), (i32::MAX, vec![7]), (i32::MAX - 1, vec![7, 8])] {
-            let (key, value) = encode(&stored(StateEntry::Start(start(first_partition, &offsets))));
-            let read = decode(key, Some(value));
-            assert!(matches!(read, Err(DecodeError::BadValue { field: "first partition", .. })), "{read:?}");
-        }
-        let (key, value) = encode(&stored(StateEntry::Start(start(i32::MAX - 1, &[7]))));
-        assert!(decode(key, Some(value)).is_ok());
-    }
-
-    #[test]
-    fn offsets_that_no_log_has_are_errors() {
-        let run = |number, upstream, downstream| Run { number, upstream, downstream };
-        let too_far = OFFSET_MAX + 1;
-        for mark in [run(1 << 62, 5, 5), run(5, too_far, 5), run(5, 5, i64::MIN), run(5, -1, 5)] {
-            let progress = PartitionEntry::Progress { producer_id: 7, producer_epoch: 1, mark };
-            let partition = PartitionKey { source_topic: "a".into(), target_topic: "b".into(), partition: 0 };
-            let (key, value) = encode(&stored(StateEntry::Partition(partition, progress)));
-            let read = decode(key, Some(value));
-            assert!(matches!(read, Err(DecodeError::BadValue { .. })), "{mark:?}: {read:?}");
-        }
-    }
-
-    #[test]
-    fn entries_cut_anywhere_are_errors() {
-        for entry in examples() {
-            let (key, value) = encode(&stored(entry));
-            for cut in 0..key.len() {
-                assert!(decode(key.slice(..cut), Some(value.clone())).is_err());
-            }
-            for cut in 0..value.len().saturating_sub(1) {
-                assert!(decode(key.clone(), Some(value.slice(..cut))).is_err());
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn starts_read_back_and_stay_below_the_size_that_they_tell(
-            (producer_id, source_topic_id, instance) in any::<(i64, u128, u64)>(),
-            source_topic in "[a-zA-Z0-9._-]{1,249}",
-            first_partition in 0..i32::MAX - 100,
-            offsets in proptest::collection::vec(-1..=OFFSET_MAX, 0..100),
-        ) {
-            let start = StartEntry { producer_id, source_topic, source_topic_id, first_partition, offsets };
-            let stored = Stored { instance, ..stored(StateEntry::Start(start)) };
-            let (key, value) = encode(&stored);
-            prop_assert!(key.len() + value.len() <= stored.entry.bytes_max());
-            prop_assert_eq!(decode(key, Some(value)), Ok(Some(stored)));
-        }
-
-        #[test]
-        fn starts_of_any_bytes_never_panic(
-            key in proptest::collection::vec(any::<u8>(), 0..60),
-            value in proptest::collection::vec(any::<u8>(), 0..60),
-        ) {
-            let key = [&[VERSION.cast_unsigned(), START.cast_unsigned(), 0, 0], &key[..]].concat();
-            let value = [&[VERSION.cast_unsigned()], &value[..]].concat();
-            if let Ok(Some(Stored { entry: StateEntry::Start(start), .. })) = decode(key.into(), Some(value.into())) {
-                prop_assert!(start.first_partition >= 0 && start.offsets.len() * OFFSET_BYTES <= 60);
-            }
-        }
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! What has to hold after every step, whoever crashes.
 //!
 //! - X1: the records of ours below the high watermark are the source's, in order, each once.
+//! - O1: where the copy goes on behind a loss, what it leaves out stands in the state topic before what comes behind it.
 //! - X2: nothing of ours reaches a topic that was made again under the same name.
 //! - L1: a sequence of a (producer id, epoch) means one record, whoever sends it.
 //! - L2, P2: what is sent carries the number that the committed state topic, read by a naive twin, gives its records;
@@ -10,9 +11,11 @@
 //! - T3: of two instances' entries about one partition the later one knows of the earlier one, or has lost.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use twinlog_engine::machine::flow_starts::StartEntry;
 use twinlog_engine::machine::lineage::Generation;
+use twinlog_engine::machine::loss::{Loss, LossCause, OnTargetLoss};
 use twinlog_engine::machine::partition_record::PartitionEntry;
 use twinlog_engine::machine::sequence::sequence_of;
 use twinlog_engine::state::{StateEntry, Stored, record};
@@ -20,6 +23,7 @@ use twinlog_protocol::batch::ProducerStamp;
 
 use super::instance::{key_of, topic_of};
 use super::partition::Partition;
+use super::plan::Plan;
 use super::replica::{Batch, upstream_of};
 use super::source::SourcePartition;
 
@@ -28,9 +32,17 @@ struct Copied {
     committed_to: i64,
     /// Index of the next record of the source, once there was a first one.
     next: Option<usize>,
+    /// The source's topic that `next` counts in.
+    source_topic_id: u128,
+    /// What was copied before the target's topic was made again.
+    before_target: Option<usize>,
+    /// Stretches of a source's topic that were told to be lost.
+    lost: Vec<(u128, Range<i64>)>,
     sent: BTreeMap<(i64, i16, i32), i64>,
     epochs_committed: BTreeMap<(i64, i16), ()>,
     generations: Vec<Generation>,
+    /// How many of them wrote into a topic of the target that is gone.
+    of_other_targets: usize,
     /// Upstream offset by number, the first stored word counts.
     runs: BTreeMap<(i64, i16), BTreeMap<u64, i64>>,
     stored_downstream: i64,
@@ -51,6 +63,8 @@ pub(crate) struct Checker {
     partitions: Vec<Copied>,
     starts: Starts,
     state_to: i64,
+    /// The copy goes on where it was when the target's topic is made again.
+    continues: bool,
 }
 
 /// The newest committed batches that were not looked at.
@@ -69,8 +83,10 @@ fn committed(partition: &Partition, from: &mut i64) -> Vec<Batch> {
 }
 
 impl Checker {
-    pub(crate) fn new(partitions: usize) -> Self {
-        Self { partitions: (0..partitions).map(|_| Copied::default()).collect(), ..Self::default() }
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let partitions = (0..plan.partitions).map(|_| Copied::default()).collect();
+        let continues = plan.losses.on_target_loss == OnTargetLoss::Continue;
+        Self { partitions, continues, ..Self::default() }
     }
 
     /// X1, for what has just been committed. `sources` are the topics that the source had under this name.
@@ -86,8 +102,16 @@ impl Checker {
             let source = source.expect("a topic that the source had");
             copied.epochs_committed.insert((stamp.producer_id, stamp.producer_epoch), ());
             let start = self.starts.of(index, source);
+            if copied.source_topic_id != source_topic_id {
+                let (next, before) = (copied.next.take(), copied.source_topic_id);
+                assert!(
+                    next.is_none() || before < source_topic_id,
+                    "X1: p{index} goes back to a topic that is gone"
+                );
+                (copied.source_topic_id, copied.before_target) = (source_topic_id, None);
+            }
             for record in &batch.records {
-                copied.expect(index, upstream_of(record), source, start);
+                copied.expect(index, upstream_of(record), source, start, self.continues);
             }
         }
     }
@@ -117,10 +141,11 @@ impl Checker {
         let Some((index, entry)) = partition_of(&stored.entry, self.partitions.len()) else { return };
         let copied = &mut self.partitions[index];
         match entry {
-            PartitionEntry::Opened(generation) => {
+            PartitionEntry::Opened(generation, loss) => {
                 let id = (generation.producer_id, generation.producer_epoch);
                 if !copied.runs.contains_key(&id) {
                     copied.generations.push(*generation);
+                    copied.note(generation, *loss);
                     copied.runs.insert(id, BTreeMap::new());
                 }
             }
@@ -131,7 +156,12 @@ impl Checker {
                     known.entry(run.number).or_insert(run.upstream);
                 }
             }
-            PartitionEntry::Progress { mark, .. } => {
+            PartitionEntry::Progress { producer_id, producer_epoch, mark, .. } => {
+                let id = (*producer_id, *producer_epoch);
+                let mut newer = copied.generations[copied.of_other_targets..].iter();
+                if !newer.any(|known| (known.producer_id, known.producer_epoch) == id) {
+                    return;
+                }
                 copied.stored_downstream = copied.stored_downstream.max(mark.downstream);
                 return;
             }
@@ -169,7 +199,9 @@ impl Checker {
     /// The target's topic is another one: whatever was copied is gone.
     pub(crate) fn forget_target(&mut self, index: usize) {
         let copied = &mut self.partitions[index];
-        (copied.committed_to, copied.next) = (0, None);
+        copied.before_target = copied.next.max(copied.before_target);
+        (copied.committed_to, copied.next, copied.stored_downstream) = (0, None, 0);
+        copied.of_other_targets = copied.generations.len();
     }
 
     /// The newest generation in the state topic.
@@ -196,16 +228,23 @@ impl Checker {
 
     /// Upstream offset of the record that has to come next; none when all are there.
     pub(crate) fn missing(&self, index: usize, source: &SourcePartition) -> Option<i64> {
-        let next = self.partitions[index].next;
+        let copied = &self.partitions[index];
+        let before = copied.before_target.filter(|_| self.continues);
+        let next = copied.next.or(before).filter(|_| copied.source_topic_id == source.topic_id);
         // What is left of a batch may lie below the log start, all of it.
         let start = self.starts.of(index, source).max(source.log_start);
         let from = next.unwrap_or_else(|| source.place_of(start));
-        source.data[from..].iter().copied().find(|offset| !source.is_optional(*offset))
+        source.data[from..].iter().copied().find(|offset| !copied.may_lack(source, *offset))
     }
 
     /// Records that a partition leaves out because they were there before its flow.
     pub(crate) fn left_out(&self, index: usize, source: &SourcePartition) -> usize {
         source.place_of(self.starts.of(index, source))
+    }
+
+    /// Losses at the source that were told of.
+    pub(crate) fn losses(&self) -> usize {
+        self.partitions.iter().map(|copied| copied.lost.len()).sum()
     }
 
     /// Candidates whose offsets selected nothing.
@@ -219,7 +258,9 @@ impl Checker {
     pub(crate) fn copied_to(&self, index: usize, source: &SourcePartition) -> Option<i64> {
         let copies =
             self.newest(index).is_some_and(|generation| generation.source_topic_id == source.topic_id);
-        self.partitions[index].next.filter(|_| copies).map(|next| source.data[next - 1] + 1)
+        let copied = &self.partitions[index];
+        let copies = copies && copied.source_topic_id == source.topic_id;
+        copied.next.filter(|_| copies).map(|next| source.data[next - 1] + 1)
     }
 }
 
@@ -243,23 +284,46 @@ impl Copied {
         self.generations.iter().find(|known| (known.producer_id, known.producer_epoch) == id)
     }
 
-    fn expect(&mut self, index: usize, upstream: i64, source: &SourcePartition, start: i64) {
+    /// A generation was opened, behind a loss perhaps.
+    fn note(&mut self, generation: &Generation, loss: Option<Loss>) {
+        let Some(Loss { cause, from, to, .. }) = loss else { return };
+        match cause {
+            LossCause::Expired => {
+                let to = to.expect("a log start is known");
+                assert_eq!(generation.upstream_start, to, "O1: the copy goes on right behind what was lost");
+                self.lost.push((generation.source_topic_id, from..to));
+            }
+            // What the old topic held is looked for no more, and the target's loss shows in what comes.
+            LossCause::SourceRecreated | LossCause::TargetLost => {}
+            cause => panic!("nothing here is lost by {cause:?}"),
+        }
+    }
+
+    /// Whether a record of the source may be missing in the target.
+    fn may_lack(&self, source: &SourcePartition, offset: i64) -> bool {
+        let is_told = |(id, lost): &(u128, Range<i64>)| *id == source.topic_id && lost.contains(&offset);
+        source.is_optional(offset) || self.lost.iter().any(is_told)
+    }
+
+    fn expect(&mut self, index: usize, upstream: i64, source: &SourcePartition, start: i64, continues: bool) {
         let place = source.data.binary_search(&upstream).expect("a record of the source");
         let Some(next) = self.next else {
             let from = source.place_of(start);
             assert!(from <= place, "S1: p{index} begins with {upstream}, which lies before {start}");
             let is_first_from = |from: usize| {
-                from <= place && source.data[from..place].iter().all(|offset| source.is_optional(*offset))
+                from <= place && source.data[from..place].iter().all(|offset| self.may_lack(source, *offset))
             };
             let mut log_starts = source.log_starts.iter();
             let starts_right = is_first_from(from)
                 || log_starts.any(|log_start| is_first_from(source.place_of(start.max(*log_start))));
+            let goes_on = self.before_target.is_some_and(|before| place <= before || is_first_from(before));
+            let starts_right = starts_right || (continues && goes_on);
             assert!(starts_right, "X1: p{index} begins with {upstream}, not with {start}");
             self.next = Some(place + 1);
             return;
         };
         assert!(place >= next, "X1: p{index} repeats {upstream}, {:?} was next", source.data.get(next));
-        let lost = source.data[next..place].iter().find(|offset| !source.is_optional(**offset));
+        let lost = source.data[next..place].iter().find(|offset| !self.may_lack(source, **offset));
         assert!(lost.is_none(), "X1: p{index} has lost {lost:?}, {upstream} came");
         self.next = Some(place + 1);
     }

@@ -249,8 +249,10 @@ impl World<'_> {
     fn move_source_start(&mut self) {
         let index = self.rng.usize(..self.plan.partitions);
         let source = self.sources[index].last_mut().expect("a source has a topic");
-        if let Some(copied) = self.checker.copied_to(index, source) {
-            let start = self.rng.i64(source.log_start..=copied.max(source.log_start));
+        let copied = self.checker.copied_to(index, source);
+        let to = if self.plan.goes_on() { copied.map(|_| source.log_end()) } else { copied };
+        if let Some(to) = to {
+            let start = self.rng.i64(source.log_start..=to.max(source.log_start));
             source.move_start(start);
         }
     }

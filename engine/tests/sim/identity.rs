@@ -28,6 +28,7 @@ impl World<'_> {
             first_sequence: self.plan.first_sequence,
             backlog_bytes_max: self.plan.backlog_bytes_max,
             merge_sizes: self.plan.merge_sizes,
+            losses: self.plan.losses,
         };
         let compacts = self.plan.may(Fault::CompactSource);
         let starts = &mut instance.starts;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
+use twinlog_engine::machine::loss::{LossPolicy, OnLoss, OnTargetLoss};
 use twinlog_engine::machine::partition::MergeSizes;
 
 /// Which premises of exactly-once a schedule keeps, and hence what may go wrong in it.
@@ -97,6 +98,8 @@ pub(crate) struct Plan {
     pub(crate) latest: Vec<bool>,
     /// Everybody reads committed records only, and some of the source's are in transactions.
     pub(crate) committed: bool,
+    /// What everybody does about losses. Where they go on, retention overtakes them.
+    pub(crate) losses: LossPolicy,
 }
 
 impl Plan {
@@ -138,12 +141,29 @@ impl Plan {
             fingerprints: (0..instances).map(|_| if rng.u8(..12) == 0 { 8 } else { 7 }).collect(),
             latest: (0..instances).map(|_| family == Family::Latest && rng.u8(..6) > 0).collect(),
             committed: false,
+            losses: LossPolicy { on_loss: OnLoss::Hold, ..LossPolicy::default() },
         }
     }
 
     /// Committed records are copied, no others.
     pub(crate) fn committed(&mut self) {
         self.committed = true;
+    }
+
+    /// The source loses records before they are copied, and topics are made again; the copy goes on.
+    pub(crate) fn losing(&mut self) {
+        let on_target_loss =
+            [OnTargetLoss::Hold, OnTargetLoss::Recopy, OnTargetLoss::Continue][self.batches_later % 3];
+        self.losses = LossPolicy { on_loss: OnLoss::Continue, on_target_loss, skips_refused: false };
+        let always = [Fault::MoveSourceStart, Fault::RecreateSource, Fault::RecreateTarget];
+        self.faults
+            .extend(always.iter().filter(|fault| !self.faults.contains(fault)).copied().collect::<Vec<_>>());
+        self.fingerprints.fill(7);
+    }
+
+    /// Whether the copy goes on behind what the source has lost.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.losses.on_loss == OnLoss::Continue
     }
 
     /// Every batch goes as the source has it.

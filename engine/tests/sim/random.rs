@@ -41,6 +41,14 @@ fn one_instance_is_exact_although_its_state_expires() {
 }
 
 #[test]
+fn what_the_source_has_lost_is_told_and_nothing_else_is_missing() {
+    for family in [Family::Alone, Family::Rivals, Family::Latest, Family::Forgotten] {
+        let seen = check_altered(family, Plan::losing);
+        assert!(seen.losses > 0, "nothing was lost: {seen:?}");
+    }
+}
+
+#[test]
 fn what_is_committed_is_copied_exactly_and_nothing_else() {
     for family in [Family::Alone, Family::Rivals, Family::Latest, Family::Forgotten] {
         let seen = check_altered(family, Plan::committed);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use twinlog_engine::machine::hold::HoldReason;
+use twinlog_engine::machine::loss::OnTargetLoss;
 
 use super::plan::{Family, Plan};
 use super::trace::Trace;
@@ -41,6 +42,8 @@ pub(crate) struct Seen {
     pub(crate) merged: u64,
     /// Records of transactions that were aborted.
     pub(crate) aborted: u64,
+    /// Losses at the source, told in the state topic.
+    pub(crate) losses: u64,
 }
 
 impl std::ops::AddAssign for Seen {
@@ -50,6 +53,7 @@ impl std::ops::AddAssign for Seen {
         self.losing_starts += other.losing_starts;
         self.merged += other.merged;
         self.aborted += other.aborted;
+        self.losses += other.losses;
     }
 }
 
@@ -97,6 +101,7 @@ impl World<'_> {
             late_starts: (0..self.plan.partitions).filter(starts_late).count() as u64,
             losing_starts: self.checker.losing_starts() as u64,
             merged: self.merged,
+            losses: self.checker.losses() as u64,
             aborted: self.sources.iter().flatten().map(|source| source.aborted_records).sum(),
         }
     }
@@ -149,8 +154,9 @@ impl World<'_> {
     /// it under other options.
     fn may_not_copy(&self, slot: usize, index: usize) -> bool {
         self.checker.newest(index).is_some_and(|generation| {
-            generation.source_topic_id != self.source(index).topic_id
-                || generation.target_topic_id != self.cluster.partitions[index].topic_id
+            let has_other_target = generation.target_topic_id != self.cluster.partitions[index].topic_id;
+            (generation.source_topic_id != self.source(index).topic_id && !self.plan.goes_on())
+                || (has_other_target && self.plan.losses.on_target_loss == OnTargetLoss::Hold)
                 || generation.fingerprint != self.plan.fingerprints[slot]
         })
     }

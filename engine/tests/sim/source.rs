@@ -92,6 +92,8 @@ pub(crate) struct SourcePartition {
     recut: bool,
     /// Committed records are read, and there are transactions.
     committed: bool,
+    /// What expires before it is copied is lost, and has to be told.
+    loses: bool,
     transactions: Vec<Transaction>,
     pub(crate) aborted_records: u64,
 }
@@ -117,6 +119,7 @@ impl SourcePartition {
             optional: BTreeMap::new(),
             recut: plan.recut,
             committed: plan.committed,
+            loses: plan.goes_on(),
             transactions: Vec::new(),
             aborted_records: 0,
         }
@@ -223,7 +226,8 @@ impl SourcePartition {
     pub(crate) fn move_start(&mut self, log_start: i64) {
         self.log_start = self.log_start.max(log_start);
         self.log_starts.push(self.log_start);
-        for piece in self.pieces.iter().filter(|piece| piece.next_offset() <= self.log_start) {
+        let is_excused = |piece: &&Piece| !self.loses && piece.next_offset() <= self.log_start;
+        for piece in self.pieces.iter().filter(is_excused) {
             (piece.base_offset..piece.next_offset()).for_each(|offset| {
                 self.optional.insert(offset, ());
             });

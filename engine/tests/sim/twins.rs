@@ -63,14 +63,14 @@ fn an_entry() -> impl Strategy<Value = PartitionEntry> {
     prop_oneof![
         2 => (epoch(), 0..30i64).prop_map(|(epoch, further)| {
             let upstream_start = 100 + further;
-            PartitionEntry::Opened(Generation { upstream_start, ..generation(epoch, 0) })
+            PartitionEntry::Opened(Generation { upstream_start, ..generation(epoch, 0) }, None)
         }),
         3 => (epoch(), proptest::collection::vec(a_run(), 1..4)).prop_map(|(producer_epoch, mut runs)| {
             runs.sort_by_key(|run| run.number);
             PartitionEntry::Runs { producer_id: PRODUCER, producer_epoch, runs }
         }),
         2 => (epoch(), a_run()).prop_map(|(producer_epoch, mark)| {
-            PartitionEntry::Progress { producer_id: PRODUCER, producer_epoch, mark }
+            PartitionEntry::Progress { producer_id: PRODUCER, producer_epoch, mark, epoch: None }
         }),
     ]
 }
@@ -124,7 +124,7 @@ proptest! {
         let mut records = [PartitionRecord::default(), PartitionRecord::default()];
         let mut newest: Option<Generation> = None;
         for (entry, heard) in &entries {
-            if let PartitionEntry::Opened(opened) = entry
+            if let PartitionEntry::Opened(opened, None) = entry
                 && newest.is_none_or(|known| known.producer_epoch < opened.producer_epoch)
             {
                 newest = Some(*opened);
@@ -140,7 +140,7 @@ proptest! {
                 record.apply(entry);
                 // Acknowledged some records more than is stored, one after another.
                 if let (true, Some(floor), Some(lineage)) = (heard, record.floor(), record.current()) {
-                    record.advance(lineage.at(floor.number + 2));
+                    record.advance(lineage.at(floor.number + 2), None);
                 }
             }
         }
@@ -181,7 +181,7 @@ impl Truth {
         hole: Option<usize>,
     ) -> Self {
         let mut record = PartitionRecord::default();
-        record.apply(&PartitionEntry::Opened(generation(EPOCH, first_sequence)));
+        record.apply(&PartitionEntry::Opened(generation(EPOCH, first_sequence), None));
         let mut next = Run { number: 0, upstream: 100, downstream: 20 };
         let mut truth = Self {
             record,
@@ -207,7 +207,7 @@ impl Truth {
             }
             truth.log_end += step.abs();
             if place < acknowledged && *step > 0 {
-                truth.record.advance(Run { downstream: truth.log_end, ..next });
+                truth.record.advance(Run { downstream: truth.log_end, ..next }, None);
             }
         }
         if hole.is_some_and(|hole| hole + 1 == steps.len()) && others_are_silent {

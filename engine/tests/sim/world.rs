@@ -205,7 +205,7 @@ impl<'a> World<'a> {
             vec![source]
         });
         let sources = sources.collect();
-        let checker = Checker::new(plan.partitions);
+        let checker = Checker::new(&plan);
         let mut cluster = Cluster::new(plan.nodes, plan.partitions, plan.isr_min);
         for partition in &mut cluster.partitions[..plan.partitions] {
             partition.batch_bytes_max = plan.batch_bytes_max;

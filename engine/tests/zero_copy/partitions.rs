@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use twinlog_engine::machine::Now;
 use twinlog_engine::machine::line_up::Question;
+use twinlog_engine::machine::loss::LossPolicy;
 use twinlog_engine::machine::partition::{
     Command, Fetched, FetchedRecords, Leader, MergeSizes, PartitionConfig, PartitionMachine, SourceSpan,
 };
@@ -57,6 +58,7 @@ impl Partitions {
             first_sequence: 0,
             backlog_bytes_max: 64 << 20,
             merge_sizes: MergeSizes::default(),
+            losses: LossPolicy::default(),
         };
         let leader = Some(Leader { node: Some(1), leader_epoch: 0, topic_id: TOPIC_ID });
         let machines = (0..count).map(|_| PartitionMachine::new(config.clone(), PartitionRecord::default()));

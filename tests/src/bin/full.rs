@@ -11,8 +11,8 @@ use clap::{Parser, ValueEnum};
 use twinlog_tests::{
     deadline::now,
     scenario::{
-        Figures, Scale, Scenario, configs, copy, flows, identity, kills, kinds, lies, memory, merging,
-        parity, quotas, racks, run, start, state, target, topics, transactions,
+        Figures, Scale, Scenario, configs, copy, flows, identity, kills, kinds, lies, losses, memory,
+        merging, parity, quotas, racks, run, start, state, target, topics, transactions,
     },
 };
 
@@ -87,6 +87,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     all.extend(memory::all());
     all.extend(kinds::all());
     all.extend(transactions::all());
+    all.extend(losses::all());
     all.extend(parity::all());
     all.extend(start::all());
     all.extend(kills::all());

@@ -162,6 +162,7 @@ impl Rivals {
                 first_sequence: plan.first_sequence(),
                 backlog_bytes_max: BACKLOG_BYTES_MAX,
                 merge_sizes: MergeSizes::default(),
+                losses: twinlog_engine::machine::loss::LossPolicy::default(),
             },
             upstreams: (0..partitions).map(|_| Upstream::new(plan.records, &mut random)).collect(),
             logs: (0..partitions).map(|_| SharedLog::default()).collect(),

@@ -46,7 +46,7 @@ impl SharedLog {
 }
 
 fn decides(entry: &PartitionEntry) -> bool {
-    matches!(entry, PartitionEntry::Opened(_) | PartitionEntry::Runs { .. })
+    matches!(entry, PartitionEntry::Opened(..) | PartitionEntry::Runs { .. })
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
         let log = SharedLog::default();
         let runs = PartitionEntry::Runs { producer_id: 1, producer_epoch: 1, runs: Vec::new() };
         let mark = Run { number: 1, upstream: 1, downstream: 1 };
-        let progress = PartitionEntry::Progress { producer_id: 1, producer_epoch: 1, mark };
+        let progress = PartitionEntry::Progress { producer_id: 1, producer_epoch: 1, mark, epoch: None };
         assert_eq!(log.append(1, 0, runs.clone()), Stored { won: true, read_to: 1 });
         assert_eq!(log.append(1, 0, runs.clone()), Stored { won: true, read_to: 2 });
         assert_eq!(log.append(2, 1, runs.clone()), Stored { won: false, read_to: 2 });

@@ -10,6 +10,7 @@ pub mod kinds;
 mod lab;
 pub mod lies;
 mod load;
+pub mod losses;
 pub mod memory;
 pub mod merging;
 pub mod parity;

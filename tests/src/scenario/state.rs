@@ -73,7 +73,7 @@ pub fn state_topic_that_forgets() -> Scenario {
 pub fn topic_copied_anew() -> Scenario {
     Scenario::shared("a topic that is held is copied anew", LabSpec::newest(), |lab, _| {
         let (changed, other) = ("anew.changed", "anew.other");
-        let flow = lab.flow("anew\\..*");
+        let flow = lab.flow("anew\\..*").with("on.loss", "hold");
         let exits_with = |lab: &mut Lab, code| {
             let mut twinlog = lab.twinlog(&flow, &["--until-caught-up"])?;
             twinlog.wait_for_exit(Duration::from_secs(60), code)?;

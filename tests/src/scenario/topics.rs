@@ -107,7 +107,7 @@ pub fn changed_between_runs() -> Scenario {
         for topic in topics {
             lab.judge.write(&lab.source, &WriteRecords::new(topic, 1, 100))?;
         }
-        let flow = lab.flow("changed\\..*");
+        let flow = lab.flow("changed\\..*").with("on.loss", "hold");
         lab.catch_up(&flow, Duration::from_secs(60))?;
         lab.judge.delete_topic(&lab.target, topics[0])?;
         lab.judge.delete_topic(&lab.target, topics[1])?;

@@ -167,7 +167,7 @@ fn ensure_committed(lab: &mut Lab, topics: &[&str]) -> Result<Verdict> {
 }
 
 /// The target's only partition holds the records with these numbers, in this order.
-fn ensure_ids(lab: &mut Lab, topic: &str, expected: &[Range<u64>]) -> Result<()> {
+pub(super) fn ensure_ids(lab: &mut Lab, topic: &str, expected: &[Range<u64>]) -> Result<()> {
     let expected: Vec<String> = expected.iter().cloned().flatten().map(|id| format!("key-{id}")).collect();
     let found: Option<Vec<String>> =
         lab.judge.read(&lab.target, topic, 0, READ_MAX)?.into_iter().map(|record| record.key).collect();

@@ -6,7 +6,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use indicatif::MultiProgress;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
-use twinlog_engine::{Engine, Error, FlowHandle, FlowStatus};
+use twinlog_engine::{Engine, Error, FlowHandle, FlowStatus, PartitionLoss};
 
 use crate::{exit_code::ExitCode, progress::FlowLine, signals::Signals};
 
@@ -148,6 +148,9 @@ impl Watched {
         if !status.held.is_empty() {
             error!(flow = name, held = status.held.len(), "partitions are held, all others are level");
         }
+        for PartitionLoss { topic, partition, loss } in &status.last_losses {
+            error!(flow = name, topic, partition, "lost in this run: {loss}");
+        }
         for failed in &status.failed_topics {
             error!(flow = name, topic = failed.topic, "not mirrored: {}", failed.reason);
         }
@@ -165,6 +168,11 @@ fn not_reached(status: &FlowStatus) -> Option<String> {
 fn log_status(name: &str, status: &FlowStatus, what: &str) {
     let FlowStatus { partitions, records, bytes, lag_records, held_partitions: held, .. } = status;
     info!(flow = name, partitions, records, bytes, lag_records, held, "{what}");
+    if status.losses.events > 0 {
+        let (losses, lost_records, new) =
+            (status.losses.events, status.losses.records, status.new_losses.events);
+        warn!(flow = name, losses, lost_records, new, "records were lost: each loss is in the log once");
+    }
     if let Some(first) = &status.first_waiting {
         warn!(flow = name, partitions = status.waiting, "partitions do not get on: {first}");
     }

@@ -39,6 +39,11 @@ const HONOURED: Notes = &[
         "whether the flow runs; at top level it counts for every pair of clusters whose heartbeats are not off",
     ),
     (
+        "errors.tolerance",
+        "`all`: a record that the target refuses for its size, time or form is skipped, told and counted; `none`: it holds its \
+         partition",
+    ),
+    (
         "exactly.once.support",
         "`required` is refused unless committed records are read and `exactly.once.source.support` is `enabled`",
     ),
@@ -48,6 +53,16 @@ const HONOURED: Notes = &[
         "`true`: rings of three and more flows that keep topic names, and a second name for a cluster, run with a warning",
     ),
     ("offsets.mode", "`auto` and `mapped` (which are the same until equal offsets are built)"),
+    (
+        "on.loss",
+        "records that the source lost before they were copied: `continue` goes on behind them, tells and counts them once; \
+         `hold` holds the partition",
+    ),
+    (
+        "on.target.loss",
+        "records that the target lost: `hold` holds the partition, `recopy` copies them again, `continue` goes on without them; \
+         a deleted topic is made again with the latter two",
+    ),
     ("refresh.topics.enabled", "`false`: only the topics found at start are mirrored"),
     (
         "refresh.topics.interval.seconds",

@@ -4,8 +4,10 @@ use super::Shard;
 use crate::event::FlowEvent;
 use crate::machine::Now;
 use crate::machine::hold::HoldReason;
+use crate::machine::loss::Loss;
 use crate::machine::partition::Event;
 use crate::state::PartitionKey;
+use crate::status::{LAST_LOSSES_MAX, PartitionLoss};
 
 /// Partitions that do not get on and are named in the log one by one.
 const WAITING_NAMED_MAX: u64 = 20;
@@ -26,6 +28,7 @@ impl Shard {
                     return;
                 }
             }
+            Event::Lost(loss) => self.count_loss(slot, *loss),
             Event::Held(HoldReason::DamagedSource { .. }) => {
                 self.replicas.handle_damaged(now, slot, self.slots[slot].source_leader());
             }
@@ -36,6 +39,16 @@ impl Shard {
         let event = FlowEvent { topic: key.source_topic.clone(), partition: key.partition, event };
         // Nobody needs to listen.
         let _ = self.parts.events.send(event);
+    }
+
+    fn count_loss(&mut self, slot: usize, loss: Loss) {
+        let key = &self.slots[slot].key;
+        self.totals.new_losses.add(&loss);
+        let last = &mut self.totals.last_losses;
+        last.push_back(PartitionLoss { topic: key.source_topic.clone(), partition: key.partition, loss });
+        if last.len() > LAST_LOSSES_MAX {
+            last.pop_front();
+        }
     }
 
     fn log(&self, key: &PartitionKey, event: &Event) {
@@ -62,6 +75,15 @@ impl Shard {
                 high_watermark = span.high_watermark,
                 "the source's log does not hold the offset at which the copy was to begin (records were deleted before they \
                  were copied, or the log was cut back): the copy begins at the log start"
+            ),
+            Event::Lost(loss) => tracing::error!(
+                flow,
+                topic,
+                partition,
+                from = loss.from,
+                to = loss.to,
+                records = loss.records,
+                "records lost: {loss}"
             ),
             Event::BrokerTime => tracing::warn!(
                 flow,

@@ -159,7 +159,10 @@ impl Slot {
         if let (Goal::AtFirstFetch, Some(end)) = (self.goal, self.machine.readable_end()) {
             self.goal = Goal::Upstream(end);
         }
-        if matches!(self.goal, Goal::Upstream(goal) if position.is_some_and(|position| position >= goal)) {
+        // A log that was cut back, or made again, may end before it.
+        let end = self.machine.readable_end().unwrap_or(i64::MAX);
+        let has_reached = |goal: i64| position.is_some_and(|position| position >= goal.min(end));
+        if matches!(self.goal, Goal::Upstream(goal) if has_reached(goal)) {
             self.goal = Goal::Reached;
         }
         Standing {
@@ -171,6 +174,7 @@ impl Slot {
                 .any(|leader| leader.is_none_or(|leader| leader.node.is_none())),
             waits: self.machine.waits().is_some(),
             lag_records: lag,
+            losses: self.machine.record().losses(),
         }
     }
 }

@@ -10,15 +10,14 @@ use crate::machine::flow_starts::Start;
 use crate::machine::hold::{HoldReason, Side};
 use crate::machine::line_up::{LastBatch, LineUp, Question};
 use crate::machine::lineage::{Generation, Run};
+use crate::machine::loss::{Loss, LossCause, OnLoss};
 use crate::machine::partition_record::PartitionEntry;
-use crate::machine::resume::{Decision, Here, Opening, Tail, decide, reopen};
+use crate::machine::resume::{Decision, Here, Opening, Tail, decide};
 
 use super::backlog::Backlog;
 use super::copying::out_of_range;
+use super::losses::STALE_LEADER_MAX;
 
-/// How long a replaced leader may not have heard of it: a broker's session with ZooKeeper (18 s; with KRaft 9 s), and a
-/// bit.
-const STALE_LEADER_MAX: Duration = Duration::from_secs(20);
 /// How long a line-up may take before what was fetched for after it is let go of.
 const BACKLOG_KEPT_MAX: Duration = Duration::from_secs(10);
 
@@ -165,9 +164,11 @@ impl PartitionMachine {
         }
         // Whatever of ours the leader remembers is older than what comes now.
         let known = case.found.last_batch.map(|last| last.producer_epoch);
+        let was_known = opening.loss.is_some();
         match search {
             CopySearch::Found(copy) => {
-                let newest = known.unwrap_or(copy.producer_epoch).max(copy.producer_epoch);
+                let current = self.generation().map(|generation| generation.producer_epoch);
+                let newest = known.into_iter().chain(current).fold(copy.producer_epoch, i16::max);
                 let upstream_start = Some(copy.upstream_next);
                 match newest.checked_add(1) {
                     Some(epoch) => {
@@ -178,11 +179,13 @@ impl PartitionMachine {
                     None => self.take_producer_id(case, Opening { upstream_start, ..opening }),
                 }
             }
-            CopySearch::Nothing if known.is_none() => {
+            CopySearch::Nothing if known.is_none() || was_known => {
                 let event = Event::TargetNotEmpty { log_end: case.found.log_end };
                 self.commands.push_back(Command::Emit(event));
                 self.ask_source_span(case, opening);
             }
+            // What the target still holds lies before everything that the source holds.
+            CopySearch::NotAtSource if was_known => self.ask_source_span(case, opening),
             CopySearch::Nothing | CopySearch::NotAtSource => {
                 self.hold(now, lost_state("the source no longer holds what it copied last"));
             }
@@ -200,8 +203,16 @@ impl PartitionMachine {
         match self.phase {
             Phase::Deciding { case, step: Step::SourceSpan(opening) } => {
                 match self.first_offset(now, &case.here, span) {
-                    Some(upstream_start) => {
-                        self.open(now, case, Opening { upstream_start: Some(upstream_start), ..opening });
+                    Some((_, Some(loss))) if self.config.losses.on_loss == OnLoss::Hold => {
+                        self.hold(now, out_of_range(loss.from, span));
+                    }
+                    Some((upstream_start, loss)) => {
+                        let loss = opening.loss.or(loss);
+                        self.open(
+                            now,
+                            case,
+                            Opening { upstream_start: Some(upstream_start), loss, ..opening },
+                        );
                     }
                     None => {
                         self.commands.push_back(Command::RefreshMetadata(Side::Source));
@@ -214,15 +225,16 @@ impl PartitionMachine {
         }
     }
 
-    /// Where a copy begins of which nothing is stored; none while the source's log may be a replaced leader's.
-    fn first_offset(&mut self, now: Now, here: &Here, span: SourceSpan) -> Option<i64> {
+    /// Where a copy begins of which nothing is stored, and what it misses there; none while the source's log may be a replaced
+    /// leader's.
+    fn first_offset(&mut self, now: Now, here: &Here, span: SourceSpan) -> Option<(i64, Option<Loss>)> {
         let Some(Start { offset: start, .. }) =
             self.start.filter(|start| start.source_topic_id == here.source_topic_id)
         else {
-            return Some(span.log_start);
+            return Some((span.log_start, None));
         };
         if (span.log_start..=span.high_watermark).contains(&start) {
-            return Some(start);
+            return Some((start, None));
         }
         if start > span.high_watermark {
             let since = *self.before_start_since.get_or_insert(now);
@@ -232,9 +244,12 @@ impl PartitionMachine {
                 return None;
             }
         }
+        if start < span.log_start {
+            return Some((span.log_start, Some(Loss::of(LossCause::Expired, start, span.log_start))));
+        }
         self.start = None;
         self.commands.push_back(Command::Emit(Event::StartOutOfRange { start, span }));
-        Some(span.log_start)
+        Some((span.log_start, None))
     }
 
     /// A new producer id was taken and stored.
@@ -285,16 +300,12 @@ impl PartitionMachine {
         let decision =
             decide(&self.record, &case.here, &case.found, case.tail.as_ref(), case.state_is_current);
         let decision = match decision {
-            Decision::Go { position, .. } if self.must_reopen => reopen(&self.record, position),
+            Decision::Go { position, .. } => self.around_obstacle(position).unwrap_or(decision),
             decision => decision,
         };
         match decision {
             Decision::Go { position, fresh } => self.begin_copying(now, position, fresh),
-            Decision::Hold(HoldReason::TargetShorter { .. }) if !self.is_shorter_for_good(now) => {
-                self.commands.push_back(Command::RefreshMetadata(Side::Target));
-                self.wait(now);
-            }
-            Decision::Hold(reason) => self.hold(now, reason),
+            Decision::Hold(reason) => self.handle_conflict(now, case, reason),
             Decision::ReadState => {
                 let attempt = self.ask(case, Step::State);
                 self.commands.push_back(Command::ReadState { attempt });
@@ -310,20 +321,20 @@ impl PartitionMachine {
                 });
             }
             Decision::Open(opening) if opening.upstream_start.is_none() && case.found.log_end > 0 => {
-                let attempt = self.ask(case, Step::Copy(opening));
-                let (to, producer_id) = (case.found.log_end, self.config.producer_id);
-                self.commands.push_back(Command::FindCopy { attempt, to, producer_id });
+                self.find_copy(case, opening);
             }
             Decision::Open(opening) if opening.upstream_start.is_none() => {
                 self.ask_source_span(case, opening);
             }
             Decision::Open(opening) => self.open(now, case, opening),
-            Decision::NewProducerId { upstream_start, downstream_start } => {
-                let opening =
-                    Opening { producer_epoch: None, upstream_start: Some(upstream_start), downstream_start };
-                self.take_producer_id(case, opening);
-            }
         }
+    }
+
+    /// Where our records end in the target's log.
+    pub(super) fn find_copy(&mut self, case: Case, opening: Opening) {
+        let attempt = self.ask(case, Step::Copy(opening));
+        let (to, producer_id) = (case.found.log_end, self.config.producer_id);
+        self.commands.push_back(Command::FindCopy { attempt, to, producer_id });
     }
 
     fn take_producer_id(&mut self, case: Case, opening: Opening) {
@@ -331,14 +342,9 @@ impl PartitionMachine {
         self.commands.push_back(Command::TakeProducerId { attempt });
     }
 
-    fn ask_source_span(&mut self, case: Case, opening: Opening) {
+    pub(super) fn ask_source_span(&mut self, case: Case, opening: Opening) {
         let attempt = self.ask(case, Step::SourceSpan(opening));
         self.commands.push_back(Command::AskSourceSpan { attempt });
-    }
-
-    /// A leader that was replaced and has not heard of it shows a log that is too short, too.
-    fn is_shorter_for_good(&mut self, now: Now) -> bool {
-        now >= *self.shorter_since.get_or_insert(now) + STALE_LEADER_MAX
     }
 
     fn ask(&mut self, case: Case, step: Step) -> u64 {
@@ -355,12 +361,24 @@ impl PartitionMachine {
     }
 
     /// Stores a generation before its first batch.
-    fn open(&mut self, now: Now, case: Case, opening: Opening) {
+    pub(super) fn open(&mut self, now: Now, case: Case, opening: Opening) {
         let Some(upstream_start) = opening.upstream_start else { return self.wait(now) };
         if case.record_changes != self.record_changes {
             // Another instance opened one while we were asking.
             return self.wait(now);
         }
+        let current = self.generation();
+        if opening.producer_epoch.is_none()
+            && current.is_some_and(|current| current.producer_id == self.config.producer_id)
+        {
+            // All epochs of the id are used up.
+            return self.take_producer_id(case, opening);
+        }
+        // One loss at a time: where the target was made again, too, the next look finds that.
+        let keeps_target = opening.loss.is_some_and(|loss| loss.cause == LossCause::SourceRecreated);
+        let target_topic_id = current
+            .filter(|_| keeps_target)
+            .map_or(case.here.target_topic_id, |current| current.target_topic_id);
         let (producer_epoch, first_sequence) = match opening.producer_epoch {
             Some(producer_epoch) => (producer_epoch, 0),
             None => (self.config.first_epoch, self.config.first_sequence),
@@ -372,34 +390,35 @@ impl PartitionMachine {
             upstream_start,
             downstream_start: opening.downstream_start,
             source_topic_id: case.here.source_topic_id,
-            target_topic_id: case.here.target_topic_id,
+            target_topic_id,
             fingerprint: case.here.fingerprint,
         };
-        (self.must_reopen, self.is_disputed) = (false, false);
+        self.is_disputed = false;
+        (self.readable_end, self.lost_since) = (None, None);
         let attempt = Some(self.ask(case, Step::Stored));
-        self.commands.push_back(Command::Store { attempt, entry: PartitionEntry::Opened(generation) });
+        self.commands
+            .push_back(Command::Store { attempt, entry: PartitionEntry::Opened(generation, opening.loss) });
     }
 
     fn begin_copying(&mut self, now: Now, position: Run, fresh: bool) {
-        if let Some(span) = self.source_span.take().filter(|span| position.upstream < span.log_start) {
-            return self.hold(now, out_of_range(position.upstream, span));
-        }
         self.next_attempt();
         self.phase = Phase::Copying;
         self.told = None;
-        self.shorter_since = None;
+        self.obstacle = None;
         self.heard_at = now;
         self.fetching = None;
         let sending = self.generation().map(|generation| (generation.producer_id, generation.producer_epoch));
         let goes_on = self.sending == sending && self.backlog.goes_on_from(position, self.source_compacts);
         if !goes_on {
-            self.backlog = Backlog::new(position, self.source_compacts);
+            let epoch = self.record.epoch().filter(|_| self.record.mark() == Some(position));
+            self.backlog =
+                Backlog::new(position, epoch.map(|epoch| epoch.leader_epoch), self.source_compacts);
         }
         self.backlog_until = None;
         self.window.open(fresh);
         self.sending = sending;
         if !fresh {
-            self.record.advance(position);
+            self.record.advance(position, None);
         }
         let producer_epoch = self.generation().map_or(-1, |generation| generation.producer_epoch);
         let (upstream, downstream) = (position.upstream, position.downstream);

@@ -77,16 +77,16 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// An empty backlog that goes on from `position`. With `stores_all` the runs of each stretch are stored, first and last
+    /// An empty backlog that goes on from `position`, the record before which has this leader epoch. With `stores_all` the runs of each stretch are stored, first and last
     /// record included, even where they only say that it is dense.
     #[must_use]
-    pub(super) fn new(position: Run, stores_all: bool) -> Self {
+    pub(super) fn new(position: Run, read_epoch: Option<i32>, stores_all: bool) -> Self {
         Self {
             waiting: VecDeque::new(),
             bytes: 0,
             next: position,
             read_next: position.upstream,
-            read_epoch: -1,
+            read_epoch: read_epoch.unwrap_or(-1),
             stored_below: u64::MAX,
             unstored: Vec::new(),
             stores_all,
@@ -160,7 +160,8 @@ impl Backlog {
             bytes,
             sent_bytes: bytes,
             batches: 1,
-            max_timestamp_ms: view.header().max_timestamp,
+            max_timestamp_ms: header.max_timestamp,
+            leader_epoch: header.partition_leader_epoch,
         };
         self.bytes += batch.bytes;
         self.waiting.push_back(Planned { batch, view, gaps });
@@ -289,6 +290,7 @@ impl Backlog {
             batch.upstream_next = part.batch.upstream_next;
             batch.bytes += part.batch.bytes;
             batch.batches += 1;
+            batch.leader_epoch = part.batch.leader_epoch;
         }
         let view = merge.finish().ok().filter(|view| view.bytes().len() <= limits.sent_bytes_max)?;
         if batch.batches < 2 {

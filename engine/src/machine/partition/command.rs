@@ -9,6 +9,7 @@ use twinlog_protocol::fetch::AbortedTransaction;
 
 use crate::machine::hold::{HoldReason, Side};
 use crate::machine::line_up::Question;
+use crate::machine::loss::Loss;
 use crate::machine::partition_record::PartitionEntry;
 
 /// Something for the driver to do. `attempt` comes back with the answer; answers of earlier attempts are ignored.
@@ -115,6 +116,8 @@ pub enum Event {
         /// The source's log.
         span: SourceSpan,
     },
+    /// Records were lost, or passed over; the copy goes on. Told once, when it is in the state topic.
+    Lost(Loss),
     /// The target's broker puts its own time into the records, so that its readers do not see the source's.
     BrokerTime,
     /// The partition waits.

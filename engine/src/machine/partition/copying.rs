@@ -7,6 +7,7 @@ use twinlog_protocol::batch::{ProducerStamp, rewrite};
 use twinlog_protocol::{ErrorCode, Retry};
 
 use super::backlog::Planned;
+use super::losses::Obstacle;
 use super::{
     Closing, Command, Event, Fetched, GONE_AFTER, OpenTransaction, PartitionMachine, Phase, RequestFailure,
     Side, SourceSpan,
@@ -15,7 +16,7 @@ use crate::machine::Now;
 use crate::machine::backoff::doubled;
 use crate::machine::hold::HoldReason;
 use crate::machine::lineage::{Generation, Run};
-use crate::machine::partition_record::PartitionEntry;
+use crate::machine::partition_record::{PartitionEntry, SourceEpoch};
 use crate::machine::produce_window::{ProduceAnswer, Sent, is_overtaken};
 use crate::machine::sequence::sequence_of;
 
@@ -111,6 +112,7 @@ impl PartitionMachine {
                     let position = fetched.offset;
                     self.backlog.hold_with(HoldReason::Diverged { position, leader_epoch, end_offset });
                 } else {
+                    self.lost_since = None;
                     let (batches, aborted) =
                         (mem::take(&mut records.records), mem::take(&mut records.aborted));
                     self.backlog.plan(batches, aborted);
@@ -141,7 +143,7 @@ impl PartitionMachine {
             self.backlog.hold_with(out_of_range(offset, span));
         } else {
             // What was not copied by now is not there any more: the line-up tells.
-            self.source_span = Some(span);
+            self.obstacle = Some(Obstacle::OutOfRange(span));
             self.fetch_not_before = Some(now + FETCH_PAUSE);
             self.realign();
         }
@@ -228,7 +230,7 @@ impl PartitionMachine {
         let all_is_out = self.window.is_empty() && self.backlog.is_empty();
         if let Some(reason) = self.backlog.hold().filter(|_| all_is_out).cloned() {
             self.store_progress();
-            self.hold(now, reason);
+            self.leave_copying(now, reason);
         }
     }
 
@@ -273,7 +275,9 @@ impl PartitionMachine {
         }
         let downstream = base_offset + i64::from(batch.records);
         let mark = Run { downstream, ..lineage.at(next) };
-        self.record.advance(mark);
+        let read = self.record.epoch().filter(|read| read.leader_epoch == batch.leader_epoch);
+        let epoch = read.or_else(|| SourceEpoch::of(batch.leader_epoch, batch.upstream));
+        self.record.advance(mark, epoch);
         self.is_disputed = false;
         let first = self.unsaved.map_or(now, |(first, _)| first);
         self.unsaved = Some((first, now));
@@ -311,7 +315,9 @@ impl PartitionMachine {
     /// P2: a stored run gives numbers to other records than the source has for them. Where that is so after a look at
     /// everything stored, the source has lost records that were numbered: another map, hence another generation.
     fn dispute(&mut self) {
-        self.must_reopen = mem::replace(&mut self.is_disputed, true);
+        if mem::replace(&mut self.is_disputed, true) {
+            self.obstacle = Some(Obstacle::Disputed);
+        }
         self.realign();
     }
 
@@ -405,6 +411,11 @@ impl PartitionMachine {
                 self.commands.push_back(Command::Emit(Event::InDoubt { why }));
                 self.begin_line_up(now);
             }
+            Closing::Answer { answer: ProduceAnswer::Failed { code, .. }, batch }
+                if self.skips(&batch, code) =>
+            {
+                self.begin_line_up(now);
+            }
             Closing::Answer { answer: ProduceAnswer::Failed { code, detail }, batch } if refuses(code) => {
                 let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
                 self.store_progress();
@@ -453,6 +464,7 @@ impl PartitionMachine {
             producer_id: generation.producer_id,
             producer_epoch: generation.producer_epoch,
             mark,
+            epoch: self.record.epoch(),
         };
         self.commands.push_back(Command::Store { attempt: None, entry });
     }

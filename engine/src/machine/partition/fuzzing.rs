@@ -20,6 +20,7 @@ use super::{
 use crate::machine::Now;
 use crate::machine::line_up::{LastBatch, Question};
 use crate::machine::lineage::{Generation, Run};
+use crate::machine::loss::{LossPolicy, OnLoss, OnTargetLoss};
 use crate::machine::partition_record::{PartitionEntry, PartitionRecord};
 use crate::machine::produce_window::ProduceAnswer;
 use crate::machine::resume::{Tail, TailBatch};
@@ -67,6 +68,17 @@ struct Play<'a> {
     log_end: i64,
 }
 
+/// What is done about losses, by the last byte: the others mean what they meant before.
+fn losses(input: &[u8]) -> LossPolicy {
+    let last = input.last().copied().unwrap_or(0);
+    let on_target_loss = [OnTargetLoss::Hold, OnTargetLoss::Recopy, OnTargetLoss::Continue];
+    LossPolicy {
+        on_loss: if last & 1 == 0 { OnLoss::Continue } else { OnLoss::Hold },
+        on_target_loss: on_target_loss[usize::from(last >> 1) % on_target_loss.len()],
+        skips_refused: last & 0x40 != 0,
+    }
+}
+
 impl<'a> Play<'a> {
     fn new(input: &'a [u8]) -> Self {
         let config = PartitionConfig {
@@ -76,6 +88,7 @@ impl<'a> Play<'a> {
             first_sequence: 0,
             backlog_bytes_max: BACKLOG_BYTES_MAX,
             merge_sizes: MergeSizes::default(),
+            losses: losses(input),
         };
         Self {
             rest: input,
@@ -280,14 +293,17 @@ impl<'a> Play<'a> {
         let number = u64::from(self.byte());
         let run = Run { number, upstream: self.near(100), downstream: self.near(self.log_end) };
         let entry = match self.byte() % 4 {
-            0 => PartitionEntry::Opened(Generation {
-                producer_epoch: producer_epoch.saturating_add(1),
-                upstream_start: self.near(100),
-                fingerprint: u64::from(self.byte() % 2) + 2,
-                ..current
-            }),
+            0 => PartitionEntry::Opened(
+                Generation {
+                    producer_epoch: producer_epoch.saturating_add(1),
+                    upstream_start: self.near(100),
+                    fingerprint: u64::from(self.byte() % 2) + 2,
+                    ..current
+                },
+                None,
+            ),
             1 => PartitionEntry::Runs { producer_id, producer_epoch, runs: vec![run] },
-            _ => PartitionEntry::Progress { producer_id, producer_epoch, mark: run },
+            _ => PartitionEntry::Progress { producer_id, producer_epoch, mark: run, epoch: None },
         };
         self.machine.handle_state(&entry);
     }

@@ -23,6 +23,7 @@ mod backlog;
 mod command;
 mod copying;
 pub mod fuzzing;
+mod losses;
 mod merging;
 mod open_transaction;
 
@@ -34,6 +35,7 @@ pub use self::command::{
     Command, CopyEnd, CopySearch, Event, Fetched, FetchedRecords, Leader, OpenTransaction, RequestFailure,
     SourceSpan,
 };
+use self::losses::Obstacle;
 pub use self::merging::MergeSizes;
 use self::merging::Merging;
 use self::open_transaction::TransactionWatch;
@@ -43,9 +45,10 @@ use super::flow_starts::Start;
 use super::hold::{HoldReason, Side};
 use super::line_up::{LineUp, LinedUp};
 use super::lineage::Run;
+use super::loss::LossPolicy;
 use super::partition_record::{PartitionEntry, PartitionRecord};
 use super::produce_window::{Closing, ProduceWindow};
-use super::resume::{Here, Opening, Tail};
+use super::resume::{Here, Opening, Tail, is_other_topic};
 
 /// Shortest and longest pause before a failed approach is tried again.
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
@@ -71,6 +74,8 @@ pub struct PartitionConfig {
     pub backlog_bytes_max: usize,
     /// How large batches become that are put together.
     pub merge_sizes: MergeSizes,
+    /// What happens when records are lost.
+    pub losses: LossPolicy,
 }
 
 #[derive(Debug)]
@@ -156,15 +161,12 @@ pub struct PartitionMachine {
     start: Option<Start>,
     /// Since when the source's log looks too short for `start`.
     before_start_since: Option<Now>,
-    /// Since when the target's log looks shorter than what was acknowledged.
-    shorter_since: Option<Now>,
-    /// The source's log as it was found when a Fetch was out of range: the next line-up tells whether it had been
-    /// copied by then.
-    source_span: Option<SourceSpan>,
+    /// Since when records look lost.
+    lost_since: Option<Now>,
+    /// Why the next line-up may have to open a generation.
+    obstacle: Option<Obstacle>,
     /// The stored map disagreed with the source, and nothing was acknowledged since.
     is_disputed: bool,
-    /// The next line-up opens a generation.
-    must_reopen: bool,
     /// A batch that the target found damaged.
     check_crc_at: Option<i64>,
     trouble: Option<Trouble>,
@@ -200,7 +202,7 @@ impl PartitionMachine {
             failures: 0,
             window: ProduceWindow::default(),
             sending: None,
-            backlog: Backlog::new(Run { number: 0, upstream: 0, downstream: 0 }, false),
+            backlog: Backlog::new(Run { number: 0, upstream: 0, downstream: 0 }, None, false),
             backlog_until: None,
             fetching: None,
             readable_end: None,
@@ -212,10 +214,9 @@ impl PartitionMachine {
             source_compacts: false,
             start: None,
             before_start_since: None,
-            shorter_since: None,
-            source_span: None,
+            lost_since: None,
+            obstacle: None,
             is_disputed: false,
-            must_reopen: false,
             check_crc_at: None,
             trouble: None,
             fetch_failures: 0,
@@ -232,7 +233,8 @@ impl PartitionMachine {
     pub fn handle_leaders(&mut self, now: Now, source: Option<Leader>, target: Option<Leader>) {
         // A source made again under the same name has other records under the same offsets.
         let copied = self.record.current().map(|lineage| lineage.generation.source_topic_id);
-        let is_other_source = source.is_some_and(|leader| copied.is_some_and(|id| id != leader.topic_id));
+        let is_other_source =
+            source.is_some_and(|leader| copied.is_some_and(|id| is_other_topic(id, leader.topic_id)));
         let moved = self.target != target;
         if self.source != source && !matches!(self.phase, Phase::Copying) {
             // Another leader may have other records where what waits for the line-up came from.
@@ -267,7 +269,9 @@ impl PartitionMachine {
     /// An entry about this partition was read from the state topic, our own or another instance's.
     pub fn handle_state(&mut self, entry: &PartitionEntry) {
         let before = (self.record.mark(), self.record.current().map(|lineage| lineage.generation));
+        let losses_before = self.record.losses().events;
         self.record.apply(entry);
+        self.tell_losses(losses_before);
         let after = (self.record.mark(), self.record.current().map(|lineage| lineage.generation));
         if before != after {
             self.record_changes += 1;
@@ -275,6 +279,10 @@ impl PartitionMachine {
                 // What held the partition may have been that we knew too little.
                 *retry_at = Some(Now::ZERO);
             }
+        }
+        if before.1 != after.1 {
+            // Whoever opened it knew of it, or begins where it is not in the way.
+            self.obstacle = None;
         }
         if before.1 != after.1 && matches!(self.phase, Phase::Copying) {
             // Another instance opened a new generation: ours is over, and so is what we know of its progress.
@@ -320,7 +328,9 @@ impl PartitionMachine {
         }
         match &self.phase {
             Phase::Waiting { .. } if self.stopping => self.phase = Phase::Stopped,
-            Phase::Waiting { .. } if self.is_gone(now).is_some() => self.hold_for_gone(now),
+            Phase::Waiting { until } if *until <= now && self.is_gone(now).is_some() => {
+                self.hold_for_gone(now);
+            }
             Phase::Waiting { until } if *until <= now && self.here().is_some() => self.begin_line_up(now),
             Phase::Waiting { until } if *until <= now => self.wait(now),
             Phase::LiningUp { .. } => self.go_on_lining_up(now),
@@ -382,8 +392,13 @@ impl PartitionMachine {
     }
 
     fn hold_for_gone(&mut self, now: Now) {
-        if let Some(side) = self.is_gone(now) {
-            self.hold(now, HoldReason::Deleted { side });
+        match self.is_gone(now) {
+            Some(side) if self.awaits_target(side) => {
+                self.note_trouble(now, &HoldReason::Deleted { side });
+                self.wait(now);
+            }
+            Some(side) => self.hold(now, HoldReason::Deleted { side }),
+            None => {}
         }
     }
 

@@ -7,10 +7,12 @@ use twinlog_protocol::record::BatchBuilder;
 use super::*;
 use crate::machine::line_up::{LastBatch, Question};
 use crate::machine::lineage::Generation;
+use crate::machine::loss::{LossPolicy, OnLoss};
 use crate::machine::produce_window::ProduceAnswer;
 
 mod committed;
 mod faults;
+mod losses;
 mod merging;
 mod silence;
 mod start;
@@ -37,6 +39,7 @@ impl Bench {
             first_sequence: 0,
             backlog_bytes_max: 1 << 20,
             merge_sizes: MergeSizes::default(),
+            losses: LossPolicy { on_loss: OnLoss::Hold, ..LossPolicy::default() },
         };
         let machine = PartitionMachine::new(config, record);
         Self { machine, now: NOW, log_end: 20, last_batch: None, left: Vec::new() }
@@ -45,7 +48,7 @@ impl Bench {
     /// A partition that copies in generation 5, of which nothing is in the log yet.
     fn copying() -> Self {
         let mut bench = Self::new(PartitionRecord::default());
-        bench.machine.handle_state(&PartitionEntry::Opened(generation(EPOCH)));
+        bench.machine.handle_state(&PartitionEntry::Opened(generation(EPOCH), None));
         bench.start();
         assert!(bench.machine.fetch_wanted(bench.now).is_some(), "{:?}", bench.left);
         bench
@@ -54,7 +57,7 @@ impl Bench {
     /// A partition with a generation.
     fn opened() -> Self {
         let mut record = PartitionRecord::default();
-        record.apply(&PartitionEntry::Opened(generation(EPOCH)));
+        record.apply(&PartitionEntry::Opened(generation(EPOCH), None));
         Self::new(record)
     }
 
@@ -261,7 +264,12 @@ fn numbers_that_another_instance_has_written_are_not_sent_but_lined_up_at_once()
     let (entry, attempt) = bench.next_store();
     bench.machine.handle_state(&entry);
     let mark = Run { number: 2, upstream: 109, downstream: 22 };
-    bench.machine.handle_state(&PartitionEntry::Progress { producer_id: 7, producer_epoch: EPOCH, mark });
+    bench.machine.handle_state(&PartitionEntry::Progress {
+        producer_id: 7,
+        producer_epoch: EPOCH,
+        mark,
+        epoch: None,
+    });
     bench.machine.handle_stored(bench.now, attempt.unwrap(), true);
     assert!(matches!(bench.machine.poll_command(), Some(Command::Ask { question: Question::LogEnd, .. })));
 }
@@ -320,7 +328,7 @@ fn acknowledgements_of_a_former_generation_do_not_move_the_new_one() {
     bench.fetched(100, 3);
     let ticket = bench.next_produce();
     let newer = generation(EPOCH + 1);
-    bench.machine.handle_state(&PartitionEntry::Opened(newer));
+    bench.machine.handle_state(&PartitionEntry::Opened(newer, None));
     bench.machine.handle_produced(bench.now, ticket, acknowledged(20));
     assert_eq!(bench.machine.record().current().map(|lineage| lineage.generation), Some(newer));
     assert_eq!(bench.machine.record().mark(), None);
@@ -331,8 +339,8 @@ fn acknowledgements_of_a_former_generation_do_not_move_the_new_one() {
 #[test]
 fn a_target_is_too_short_only_when_it_stays_so() {
     let mut record = PartitionRecord::default();
-    record.apply(&PartitionEntry::Opened(generation(EPOCH)));
-    record.advance(Run { number: 10, upstream: 110, downstream: 30 });
+    record.apply(&PartitionEntry::Opened(generation(EPOCH), None));
+    record.advance(Run { number: 10, upstream: 110, downstream: 30 }, None);
     let mut bench = Bench::new(record);
     bench.last_batch = Some(LastBatch { producer_epoch: EPOCH, last_sequence: 9 });
     bench.log_end = 26;
@@ -359,7 +367,7 @@ fn a_generation_that_another_instance_stored_meanwhile_is_not_opened_over() {
     bench.log_end = 0;
     bench.start();
     let Some(Command::AskSourceSpan { attempt }) = bench.left.pop() else { panic!("{:?}", bench.left) };
-    bench.machine.handle_state(&PartitionEntry::Opened(generation(EPOCH)));
+    bench.machine.handle_state(&PartitionEntry::Opened(generation(EPOCH), None));
     let span = SourceSpan { log_start: 100, high_watermark: 100 };
     bench.machine.handle_source_span(bench.now, attempt, span);
     assert!(bench.machine.poll_command().is_none(), "looks again first");
@@ -369,7 +377,7 @@ fn a_generation_that_another_instance_stored_meanwhile_is_not_opened_over() {
 #[test]
 fn numbered_records_that_the_source_has_lost_open_a_generation() {
     let mut record = PartitionRecord::default();
-    record.apply(&PartitionEntry::Opened(generation(EPOCH)));
+    record.apply(&PartitionEntry::Opened(generation(EPOCH), None));
     record.apply(&runs(&[(0, 107, 20), (4, 115, 24)]));
     let mut bench = Bench::new(record);
     bench.start();
@@ -378,13 +386,13 @@ fn numbered_records_that_the_source_has_lost_open_a_generation() {
     bench.fetched(112, 3);
     let (entry, _) = bench.next_store();
     let reopened = Generation { upstream_start: 107, ..generation(EPOCH + 1) };
-    assert_eq!(entry, PartitionEntry::Opened(reopened));
+    assert_eq!(entry, PartitionEntry::Opened(reopened, None));
 }
 
 #[test]
 fn a_compacted_source_has_the_numbers_of_dense_batches_stored_before_they_are_sent() {
     let mut bench = Bench::new(PartitionRecord::default());
-    bench.machine.handle_state(&PartitionEntry::Opened(generation(EPOCH)));
+    bench.machine.handle_state(&PartitionEntry::Opened(generation(EPOCH), None));
     bench.machine.handle_source_compacts(true);
     bench.start();
     bench.fetched(100, 3);

@@ -8,19 +8,22 @@ const EPOCH: i16 = 5;
 /// Generation 5 begins at upstream 100, downstream 20; `acknowledged` records of it are in the log.
 fn record(acknowledged: u64) -> PartitionRecord {
     let mut record = PartitionRecord::default();
-    record.apply(&PartitionEntry::Opened(Generation {
-        producer_id: 7,
-        producer_epoch: EPOCH,
-        first_sequence: 0,
-        upstream_start: 100,
-        downstream_start: 20,
-        source_topic_id: 1,
-        target_topic_id: 2,
-        fingerprint: 3,
-    }));
+    record.apply(&PartitionEntry::Opened(
+        Generation {
+            producer_id: 7,
+            producer_epoch: EPOCH,
+            first_sequence: 0,
+            upstream_start: 100,
+            downstream_start: 20,
+            source_topic_id: 1,
+            target_topic_id: 2,
+            fingerprint: 3,
+        },
+        None,
+    ));
     if acknowledged > 0 {
         let mark = record.current().expect("just opened").at(acknowledged);
-        record.advance(mark);
+        record.advance(mark, None);
     }
     record
 }

@@ -109,12 +109,15 @@ fn opened(upstream_start: i64) -> StateEntry {
         target_topic_id: 2,
         fingerprint: 0,
     };
-    StateEntry::Partition(key(), PartitionEntry::Opened(generation))
+    StateEntry::Partition(key(), PartitionEntry::Opened(generation, None))
 }
 
 fn progress(number: u64) -> StateEntry {
     let mark = Run { number, upstream: 0, downstream: 0 };
-    StateEntry::Partition(key(), PartitionEntry::Progress { producer_id: PRODUCER, producer_epoch: 3, mark })
+    StateEntry::Partition(
+        key(),
+        PartitionEntry::Progress { producer_id: PRODUCER, producer_epoch: 3, mark, epoch: None },
+    )
 }
 
 #[test]

@@ -42,10 +42,10 @@ fn what_another_instance_stores_may_release_a_held_partition() {
     assert_eq!(bench.machine.next_timeout(), None);
     let (producer_id, producer_epoch) = (7, EPOCH);
     let mark = Run { number: 8, upstream: 108, downstream: 28 };
-    bench.machine.handle_state(&PartitionEntry::Progress { producer_id, producer_epoch, mark });
+    bench.machine.handle_state(&PartitionEntry::Progress { producer_id, producer_epoch, mark, epoch: None });
     bench.wake();
     let (entry, _) = bench.next_store();
-    assert!(matches!(entry, PartitionEntry::Opened(next) if next.upstream_start == 108), "{entry:?}");
+    assert!(matches!(entry, PartitionEntry::Opened(next, None) if next.upstream_start == 108), "{entry:?}");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_partition_that_stops_copying_lets_go_of_what_it_fetched() {
 fn a_generation_that_another_instance_opens_wakes_a_partition_with_nothing_under_way() {
     let mut bench = Bench::copying();
     bench.log_end = 26;
-    bench.machine.handle_state(&PartitionEntry::Opened(generation(EPOCH + 1)));
+    bench.machine.handle_state(&PartitionEntry::Opened(generation(EPOCH + 1), None));
     assert!(bench.machine.next_timeout().is_some_and(|at| at <= bench.now), "nobody else wakes it");
 }
 

@@ -92,12 +92,12 @@ fn in_another_generation_everything_is_fetched_anew() {
     let mut bench = Bench::copying();
     let mark = Run { number: 0, upstream: 100, downstream: 20 };
     let (producer_id, producer_epoch) = (7, EPOCH);
-    bench.machine.handle_state(&PartitionEntry::Progress { producer_id, producer_epoch, mark });
+    bench.machine.handle_state(&PartitionEntry::Progress { producer_id, producer_epoch, mark, epoch: None });
     bench.now += SILENCE;
     // The leader knows nothing of our epoch although something was acknowledged in it.
     bench.fetched(100, 2);
     let opened = bench.store();
-    assert_eq!(opened, PartitionEntry::Opened(generation(EPOCH + 1)));
+    assert_eq!(opened, PartitionEntry::Opened(generation(EPOCH + 1), None));
     bench.begins_anew(100);
 }
 

@@ -1,6 +1,7 @@
 //! Where a copy begins of which nothing is stored.
 
 use super::*;
+use crate::machine::loss::{Loss, LossCause};
 
 const START: Start = Start { source_topic_id: 1, offset: 150 };
 
@@ -25,7 +26,7 @@ fn spans(bench: &mut Bench, log_start: i64, high_watermark: i64) -> Vec<Event> {
 
 fn upstream_start(bench: &mut Bench) -> i64 {
     match bench.next_store() {
-        (PartitionEntry::Opened(generation), _) => generation.upstream_start,
+        (PartitionEntry::Opened(generation, None), _) => generation.upstream_start,
         (other, _) => panic!("no generation but {other:?}"),
     }
 }
@@ -47,11 +48,20 @@ fn a_topic_made_again_begins_at_its_beginning() {
 }
 
 #[test]
-fn a_start_that_retention_has_passed_is_told_and_the_log_start_counts() {
+fn a_start_that_retention_has_passed_is_a_loss() {
     let mut bench = unknown(START);
-    let span = SourceSpan { log_start: 151, high_watermark: 900 };
-    assert_eq!(spans(&mut bench, 151, 900), [Event::StartOutOfRange { start: 150, span }]);
-    assert_eq!(upstream_start(&mut bench), 151);
+    let reason = HoldReason::OutOfRange { position: 150, log_start: 151, log_end: 900 };
+    assert_eq!(spans(&mut bench, 151, 900), [Event::Held(reason)]);
+
+    let mut bench = unknown(START);
+    bench.machine.config.losses.on_loss = OnLoss::Continue;
+    assert_eq!(spans(&mut bench, 151, 900), []);
+    let (entry, _) = bench.next_store();
+    let loss = Loss::of(LossCause::Expired, 150, 151);
+    assert!(
+        matches!(entry, PartitionEntry::Opened(opened, Some(told)) if opened.upstream_start == 151 && told == loss),
+        "{entry:?}"
+    );
 }
 
 #[test]
@@ -83,7 +93,7 @@ fn a_log_that_still_ends_before_its_start_after_20_s_is_copied_whole() {
 #[test]
 fn what_is_stored_about_the_partition_counts_more() {
     let mut bench = unknown(START);
-    bench.machine.handle_state(&PartitionEntry::Opened(generation(EPOCH)));
+    bench.machine.handle_state(&PartitionEntry::Opened(generation(EPOCH), None));
     bench.log_end = 20;
     assert_eq!(spans(&mut bench, 0, 900), []);
     bench.wake();

@@ -1,0 +1,29 @@
+//! Records that real clusters lose: told once, with their number, and nothing else is missing.
+
+use anyhow::Result;
+use twinlog_tests::{
+    real::Version,
+    scenario::{check, losses},
+};
+
+const NEWEST: (Version, Version) = (Version::V4_3_1, Version::V4_3_1);
+
+#[test]
+fn retention_that_overtakes_a_stopped_copy() -> Result<()> {
+    check(&losses::retention_overtakes(NEWEST))
+}
+
+#[test]
+fn source_topics_made_again() -> Result<()> {
+    check(&losses::source_made_again(NEWEST))
+}
+
+#[test]
+fn target_topics_deleted() -> Result<()> {
+    check(&losses::target_deleted())
+}
+
+#[test]
+fn a_source_cut_back_by_an_unclean_election() -> Result<()> {
+    check(&losses::source_cut_back())
+}
