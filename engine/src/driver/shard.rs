@@ -9,6 +9,7 @@ mod fetch;
 mod produce;
 mod questions;
 mod slot;
+mod standing;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::pin::Pin;
@@ -23,6 +24,7 @@ use twinlog_protocol::fetch::IsolationLevel;
 use self::produce::Queued;
 use self::questions::Questions;
 use self::slot::Slot;
+use self::standing::STATUS_EVERY;
 use super::ask::Told;
 use super::fetcher::FetchAnswer;
 use super::lanes::{LaneKey, ProduceLanes};
@@ -54,14 +56,12 @@ use crate::machine::share::Share;
 use crate::machine::throttle::Throttle;
 use crate::machine::timers::Timers;
 use crate::state::{PartitionKey, StateEntry};
-use crate::status::{FailedTopic, FlowStatus, HeldPartition, Standing};
+use crate::status::{FailedTopic, FlowStatus};
 
 /// Bytes of one partition that may wait before its fetching pauses, however long the link.
 const BACKLOG_BYTES_MAX: usize = 8 << 20;
 /// Answers taken before commands are carried out again.
 const ANSWERS_AT_ONCE: usize = 64;
-/// Time between two status reports while records flow.
-const STATUS_EVERY: Duration = Duration::from_millis(100);
 
 /// What the flow and the state topic tell the shard.
 #[derive(Debug)]
@@ -431,49 +431,4 @@ impl Shard {
         self.fetch(now);
         self.report(false);
     }
-
-    /// Brings the sums up to date with one partition.
-    fn account(&mut self, now: Now, number: usize) {
-        let slot = &mut self.slots[number];
-        self.held_bytes = self.held_bytes + slot.machine.backlog_bytes() - slot.counted_bytes;
-        slot.counted_bytes = slot.machine.backlog_bytes();
-        let standing = slot.standing();
-        let has_name = |standing: Standing| standing.held || standing.without_leader || standing.waits;
-        self.names_changed |= has_name(slot.counted) || has_name(standing);
-        self.totals.move_from(slot.counted, standing);
-        slot.counted = standing;
-        self.plan_fetch(now, number);
-    }
-
-    fn name_who_waits(&mut self) {
-        let slots = || self.slots.iter();
-        self.totals.held = slots().filter_map(held).collect();
-        self.totals.first_without_leader = slots().find(|slot| slot.counted.without_leader).map(Slot::name);
-        let waiting = |slot: &Slot| Some(format!("{}: {}", slot.name(), slot.machine.waits()?));
-        self.totals.first_waiting = slots().find_map(waiting);
-    }
-
-    fn report(&mut self, at_once: bool) {
-        let now = clock::boot_time();
-        let clusters = [(Side::Source, &self.parts.source), (Side::Target, &self.parts.target)];
-        self.totals.not_reached.clear();
-        self.totals
-            .not_reached
-            .extend(clusters.iter().filter(|(_, cluster)| !cluster.is_reached()).map(|(side, _)| *side));
-        let is_news = self.totals.standing() != self.parts.status.borrow().standing();
-        if at_once || is_news || now.saturating_sub(self.reported_at) >= STATUS_EVERY {
-            self.reported_at = now;
-            if std::mem::take(&mut self.names_changed) {
-                self.name_who_waits();
-            }
-            if self.totals != *self.parts.status.borrow() {
-                self.parts.status.send_replace(self.totals.clone());
-            }
-        }
-    }
-}
-
-fn held(slot: &Slot) -> Option<HeldPartition> {
-    let reason = slot.machine.held()?.clone();
-    Some(HeldPartition { topic: slot.key.source_topic.clone(), partition: slot.key.partition, reason })
 }
