@@ -2,9 +2,11 @@
 
 use std::{io, io::IsTerminal as _, time::Duration};
 
-use indicatif::{BinaryBytes, HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    BinaryBytes, HumanCount, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle,
+};
 use tokio::time::Instant;
-use twinlog_engine::{Error, FlowStatus};
+use twinlog_engine::{Error, FlowStatus, clock};
 
 use crate::args::LogFormat;
 
@@ -99,7 +101,8 @@ fn describe(name: &str, status: &FlowStatus, records_per_second: u64) -> String 
     );
     if let Some(first) = status.held.first() {
         let (count, topic, partition) = (HumanCount(status.held.len() as u64), &first.topic, first.partition);
-        line.push_str(&format!("  {count} held: {topic}-{partition}: {}", first.reason));
+        let lasts = HumanDuration(clock::wall_time().duration_since(first.since).unwrap_or_default());
+        line.push_str(&format!("  {count} held: {topic}-{partition} for {lasts}: {}", first.reason));
     }
     line
 }
@@ -140,10 +143,12 @@ mod tests {
             topic: "orders".into(),
             partition,
             reason: HoldReason::Recreated { side: Side::Source },
+            since: clock::wall_time() - Duration::from_secs(190),
         };
         let status = FlowStatus { held: vec![held(3), held(4)], ..status() };
         assert!(
-            describe("a->b", &status, 0).contains("lag 42  2 held: orders-3: the source topic was deleted")
+            describe("a->b", &status, 0)
+                .contains("lag 42  2 held: orders-3 for 3 minutes: the source topic was deleted")
         );
     }
 

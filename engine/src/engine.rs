@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use crate::config::{FlowConfig, MirrorConfig};
 use crate::driver::flow::{self, FlowParts, Shared};
+use crate::driver::partitions::Partitions;
 use crate::error::Error;
 use crate::flow_handle::FlowHandle;
 use crate::io::memory::MemoryBudget;
@@ -107,11 +108,14 @@ impl Running {
     ) -> (Self, oneshot::Receiver<()>) {
         let (status, status_seen) = watch::channel(FlowStatus::default());
         let (events, _) = broadcast::channel(EVENTS_KEPT);
+        let (partitions, partitions_seen) = watch::channel(Partitions::default());
         let (stop, stop_seen) = watch::channel(false);
         let (ended, ended_seen) = watch::channel(None);
         let (reached, reached_seen) = oneshot::channel();
-        let handle = FlowHandle::new(config.name.clone(), status_seen, events.clone(), ended_seen);
-        let parts = FlowParts { config, seed, shared, wait, reached, status, events, stop: stop_seen };
+        let handle =
+            FlowHandle::new(config.name.clone(), status_seen, events.clone(), partitions_seen, ended_seen);
+        let parts =
+            FlowParts { config, seed, shared, wait, reached, status, events, partitions, stop: stop_seen };
         let task = tokio::spawn(async move {
             let result = flow::run(parts).await;
             ended.send_replace(Some(result));

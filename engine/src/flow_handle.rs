@@ -2,8 +2,10 @@
 
 use tokio::sync::{broadcast, watch};
 
+use crate::driver::partitions::{self, Partitions};
 use crate::error::Error;
 use crate::event::FlowEvent;
+use crate::partition_status::PartitionStatus;
 use crate::status::FlowStatus;
 
 /// A running flow. Cheap to clone.
@@ -12,6 +14,7 @@ pub struct FlowHandle {
     name: String,
     status: watch::Receiver<FlowStatus>,
     events: broadcast::Sender<FlowEvent>,
+    partitions: watch::Receiver<Partitions>,
     ended: watch::Receiver<Option<Result<(), Error>>>,
 }
 
@@ -20,9 +23,10 @@ impl FlowHandle {
         name: String,
         status: watch::Receiver<FlowStatus>,
         events: broadcast::Sender<FlowEvent>,
+        partitions: watch::Receiver<Partitions>,
         ended: watch::Receiver<Option<Result<(), Error>>>,
     ) -> Self {
-        Self { name, status, events, ended }
+        Self { name, status, events, partitions, ended }
     }
 
     /// Its name, such as `west->east`.
@@ -35,6 +39,16 @@ impl FlowHandle {
     #[must_use]
     pub fn status(&self) -> FlowStatus {
         self.status.borrow().clone()
+    }
+
+    /// How each partition fares, in the order in which the flow found them.
+    ///
+    /// The flow is asked, and answers when it gets to it, mostly at once; nothing is kept ready for it. Nobody is in the answer
+    /// until both clusters are reached and topics are listed: [`FlowStatus::not_reached`] and [`FlowStatus::listed`] tell.
+    /// Topics that could not be prepared are in [`FlowStatus::failed_topics`] alone. After the flow has ended it is what the
+    /// partitions came to: who was held or waited when it began to stop still is. Empty if the flow was lost.
+    pub async fn partitions(&self) -> Vec<PartitionStatus> {
+        partitions::ask(self.partitions.clone()).await
     }
 
     /// Events from now on.

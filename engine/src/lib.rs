@@ -11,6 +11,9 @@
 //!     let flow = engine.flow("west->east")?;
 //!     flow.caught_up().await?;
 //!     println!("{} records copied", flow.status().records);
+//!     for partition in flow.partitions().await {
+//!         println!("{}-{}: {}", partition.topic, partition.partition, partition.state);
+//!     }
 //!     engine.shutdown(Duration::from_secs(5)).await
 //! }
 //! ```
@@ -27,6 +30,7 @@ mod event;
 mod flow_handle;
 pub mod io;
 pub mod machine;
+mod partition_status;
 pub mod policy;
 pub mod state;
 mod status;
@@ -35,4 +39,5 @@ pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, Unreached};
 pub use event::FlowEvent;
 pub use flow_handle::FlowHandle;
+pub use partition_status::{PartitionState, PartitionStatus};
 pub use status::{FailedTopic, FlowStatus, HeldPartition, PartitionLoss};

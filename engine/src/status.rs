@@ -1,6 +1,7 @@
 //! What a flow shows of itself at one moment.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::SystemTime;
 
 use crate::machine::hold::{HoldReason, Side};
 use crate::machine::loss::{Loss, Losses};
@@ -76,6 +77,8 @@ pub struct HeldPartition {
     pub partition: i32,
     /// Why it waits.
     pub reason: HoldReason,
+    /// Since when, as in [`PartitionStatus::since`](crate::PartitionStatus::since).
+    pub since: SystemTime,
 }
 
 /// A topic that could not be prepared on the target.

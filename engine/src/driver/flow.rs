@@ -24,6 +24,7 @@ use self::mirrors::SourceState;
 use self::told::Told;
 use super::ask::Place;
 use super::config_sync::{ConfigSyncParts, ConfigSyncTask, MirroredTopics};
+use super::partitions::Partitions;
 use super::shard::{KnownTopics, NewPartition, Shard, ShardInput, ShardParts};
 use super::state_topic::{StateRequest, StateTopic, Waiter};
 use super::topic_configs::{self, ConfigReader};
@@ -77,6 +78,8 @@ pub(crate) struct FlowParts {
     pub(crate) reached: oneshot::Sender<()>,
     pub(crate) status: watch::Sender<FlowStatus>,
     pub(crate) events: broadcast::Sender<FlowEvent>,
+    /// Told who knows how the partitions fare.
+    pub(crate) partitions: watch::Sender<Partitions>,
     /// Becomes true when the flow shall come to rest.
     pub(crate) stop: watch::Receiver<bool>,
 }
@@ -98,7 +101,7 @@ pub(crate) struct Shared {
 /// [`Error::Unreachable`] when a cluster is not reached in time, [`Error::Refused`] when the clusters cannot be joined by
 /// this flow, [`Error::State`] when the state topic cannot be read.
 pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
-    let FlowParts { config, seed, shared, wait, reached, status, events, mut stop } = parts;
+    let FlowParts { config, seed, shared, wait, reached, status, events, partitions, mut stop } = parts;
     let prepare = async {
         let connected = connect(&config, seed, shared.memory.clone(), wait, &status).await?;
         // Nobody may wait for it.
@@ -113,6 +116,7 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     };
     let (to_shard, inputs) = mpsc::channel(QUEUE_LENGTH);
+    partitions.send_replace(Partitions::of(&to_shard));
     let (to_state, requests) = mpsc::channel(QUEUE_LENGTH);
     let mut random = fastrand::Rng::with_seed(seed);
     let instance = random.u64(..);
@@ -125,6 +129,7 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         state: to_state.clone(),
         status,
         events,
+        partitions,
         memory: shared.memory,
         share: shared.share,
         throttle: Throttle::new(config.throttle_bytes_per_second),

@@ -6,6 +6,7 @@ mod config_sync;
 mod fetcher;
 pub(crate) mod flow;
 mod lanes;
+pub(crate) mod partitions;
 mod produce;
 mod recover;
 mod shard;

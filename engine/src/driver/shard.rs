@@ -28,8 +28,9 @@ use self::standing::STATUS_EVERY;
 use super::ask::Told;
 use super::fetcher::FetchAnswer;
 use super::lanes::{LaneKey, ProduceLanes};
+use super::partitions::Partitions;
 use super::state_topic::StateRequest;
-use crate::clock;
+use crate::clock::{self, WallClock};
 use crate::event::FlowEvent;
 use crate::io::cluster::ClusterClient;
 use crate::io::connection::Connection;
@@ -55,6 +56,7 @@ use crate::machine::resume::Tail;
 use crate::machine::share::Share;
 use crate::machine::throttle::Throttle;
 use crate::machine::timers::Timers;
+use crate::partition_status::PartitionStatus;
 use crate::state::{PartitionKey, StateEntry};
 use crate::status::{FailedTopic, FlowStatus};
 
@@ -78,6 +80,8 @@ pub(super) enum ShardInput {
     AskProducerId(oneshot::Sender<Option<i64>>),
     /// Target topics that the state topic knows.
     AskKnownTopics(oneshot::Sender<KnownTopics>),
+    /// How each partition fares.
+    AskPartitions(oneshot::Sender<Vec<PartitionStatus>>),
     /// The topics were listed; these could not be prepared. Complete unless an answer was lost.
     Listed { failed: Vec<FailedTopic>, complete: bool },
     /// Come to rest.
@@ -129,6 +133,7 @@ pub(super) struct ShardParts {
     pub(super) state: mpsc::Sender<StateRequest>,
     pub(super) status: watch::Sender<FlowStatus>,
     pub(super) events: broadcast::Sender<FlowEvent>,
+    pub(super) partitions: watch::Sender<Partitions>,
     pub(super) memory: MemoryBudget,
     pub(super) share: Share,
     pub(super) throttle: Throttle,
@@ -179,6 +184,9 @@ pub(super) struct Shard {
     reported_at: Now,
     /// Who is named in the status may be others, or for another reason.
     names_changed: bool,
+    /// Since when nobody answers for the source, and for the target.
+    unreached_since: [Option<Now>; 2],
+    wall_clock: WallClock,
     stopping: bool,
 }
 
@@ -211,6 +219,8 @@ impl Shard {
             totals: FlowStatus::default(),
             reported_at: Now::ZERO,
             names_changed: false,
+            unreached_since: [None; 2],
+            wall_clock: WallClock::default(),
             stopping: false,
         }
     }
@@ -223,14 +233,15 @@ impl Shard {
         loop {
             self.settle();
             if self.is_at_rest() {
-                return self.report(true);
+                self.report(true);
+                return self.report_last();
             }
             let pause = self.pause();
             tokio::select! {
                 Some(done) = self.errands.next(), if !self.errands.is_empty() => self.handle_done(done),
                 input = self.parts.inputs.recv() => match input {
                     Some(input) => self.handle_input(input),
-                    None => return,
+                    None => return self.report_last(),
                 },
                 Ok(permit) = state.reserve(), if !self.to_state.is_empty() => {
                     if let Some(request) = self.to_state.pop_front() {
@@ -282,6 +293,7 @@ impl Shard {
             // The asker is gone only when the flow ends.
             ShardInput::AskProducerId(answer) => drop(answer.send(self.identity.producer_id())),
             ShardInput::AskKnownTopics(answer) => drop(answer.send(self.known_topics())),
+            ShardInput::AskPartitions(answer) => drop(answer.send(self.partitions(now))),
             ShardInput::Listed { failed, complete } => {
                 self.totals.listed |= complete;
                 self.totals.failed_topics = failed;
@@ -319,7 +331,7 @@ impl Shard {
         let mut machine = PartitionMachine::new(config, record);
         machine.handle_source_compacts(source_compacts);
         machine.handle_start(start);
-        self.slots.push(Slot::new(key, machine, catches_up));
+        self.slots.push(Slot::new(now, key, machine, catches_up));
         self.totals.partitions += 1;
         self.tell_leaders(now, number);
     }

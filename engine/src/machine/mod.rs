@@ -8,6 +8,7 @@ pub mod acceptance;
 pub mod backoff;
 pub mod cluster_names;
 pub mod config_sync;
+pub mod course;
 pub mod fetch_pace;
 pub mod fetch_plan;
 pub mod fetch_session;

@@ -6,6 +6,7 @@ use crate::driver::ask::Place;
 use crate::driver::lanes::LaneKey;
 use crate::io::lane::Lane;
 use crate::machine::Now;
+use crate::machine::course::Course;
 use crate::machine::fetch_plan::Pull;
 use crate::machine::fetch_session::Asked;
 use crate::machine::hold::Side;
@@ -39,6 +40,7 @@ pub(super) struct Slot {
     pub(super) dirty: bool,
     pub(super) counted_bytes: usize,
     pub(super) counted: Standing,
+    pub(super) course: Course,
     pub(super) counted_behind: bool,
     /// Batches under way, and the connection that they took.
     pub(super) under_way: usize,
@@ -54,7 +56,7 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(key: PartitionKey, machine: PartitionMachine, catches_up: bool) -> Self {
+    pub(super) fn new(now: Now, key: PartitionKey, machine: PartitionMachine, catches_up: bool) -> Self {
         Self {
             source_topic: Arc::from(key.source_topic.as_str()),
             target_topic: Arc::from(key.target_topic.as_str()),
@@ -66,6 +68,7 @@ impl Slot {
             dirty: false,
             counted_bytes: 0,
             counted: Standing::default(),
+            course: Course::new(now),
             counted_behind: false,
             under_way: 0,
             sent_on: None,
@@ -150,13 +153,15 @@ impl Slot {
     }
 
     /// What of the partition is shown.
-    pub(super) fn standing(&mut self) -> Standing {
-        let position = self.machine.position();
-        let lag = match (self.machine.readable_end(), position) {
+    pub(super) fn standing(&mut self, now: Now) -> Standing {
+        let look = self.machine.look();
+        self.course.handle_look(now, &look);
+        let (position, readable_end) = (look.position, look.readable_end);
+        let lag = match (readable_end, position) {
             (Some(end), Some(position)) => (end - position).max(0).unsigned_abs(),
             _ => 0,
         };
-        if let (Goal::AtFirstFetch, Some(end)) = (self.goal, self.machine.readable_end()) {
+        if let (Goal::AtFirstFetch, Some(end)) = (self.goal, readable_end) {
             self.goal = Goal::Upstream(end);
         }
         // A log that was cut back, or made again, may end before it.
@@ -168,10 +173,7 @@ impl Slot {
         Standing {
             held: self.machine.held().is_some(),
             has_caught_up: self.goal == Goal::Reached,
-            without_leader: self
-                .leaders
-                .iter()
-                .any(|leader| leader.is_none_or(|leader| leader.node.is_none())),
+            without_leader: self.machine.without_leader().is_some(),
             waits: self.machine.waits().is_some(),
             lag_records: lag,
             losses: self.machine.record().losses(),

@@ -26,6 +26,7 @@ pub mod fuzzing;
 mod losses;
 mod merging;
 mod open_transaction;
+mod standing;
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -24,6 +24,7 @@ pub(super) struct TransactionWatch {
 struct Stopped {
     /// The source's last stable offset.
     at: i64,
+    since: Now,
     look_at: Now,
     told: Option<String>,
 }
@@ -38,7 +39,7 @@ impl TransactionWatch {
         if self.stopped.as_ref().map(|stopped| stopped.at) == stop {
             return false;
         }
-        let begun = stop.map(|at| Stopped { at, look_at: now + TOLD_AFTER, told: None });
+        let begun = stop.map(|at| Stopped { at, since: now, look_at: now + TOLD_AFTER, told: None });
         std::mem::replace(&mut self.stopped, begun).is_some_and(|ended| ended.told.is_some())
     }
 
@@ -70,6 +71,12 @@ impl TransactionWatch {
     #[must_use]
     pub(super) fn told(&self) -> Option<&str> {
         self.stopped.as_ref()?.told.as_deref()
+    }
+
+    /// Since when it does.
+    #[must_use]
+    pub(super) fn stopped_since(&self) -> Option<Now> {
+        Some(self.stopped.as_ref()?.since)
     }
 }
 

@@ -15,6 +15,7 @@ mod faults;
 mod losses;
 mod merging;
 mod silence;
+mod standing;
 mod start;
 
 const NOW: Now = Duration::from_secs(1000);
