@@ -1,5 +1,6 @@
 //! `twinlog run FILE`: start the flows, show them, end them in order.
 
+mod summary;
 mod watch;
 
 use std::time::Duration;
@@ -146,11 +147,11 @@ async fn run_flows(args: &RunArgs, config: MirrorConfig, lines: &MultiProgress) 
     let mut code = flows.tell_ended();
     match signal {
         Some(signal) => info!("{signal}: draining for at most {} s", DRAIN.as_secs()),
-        None => code = code.max(flows.tell_held()),
+        None => code = code.max(flows.tell_held().await),
     }
     tokio::select! {
         drained = engine.shutdown(DRAIN) => {
-            flows.log_stopped();
+            flows.log_stopped().await;
             // Without an error nothing ended but what was told before, and what was stopped.
             if drained.is_err() { code.max(flows.tell_ended()) } else { code }
         }

@@ -6,8 +6,9 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use indicatif::MultiProgress;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use tracing::{error, info, warn};
-use twinlog_engine::{Engine, Error, FlowHandle, FlowStatus, PartitionLoss};
+use twinlog_engine::{Engine, Error, FlowHandle, FlowStatus, PartitionLoss, clock};
 
+use super::summary;
 use crate::{exit_code::ExitCode, progress::FlowLine, signals::Signals};
 
 /// Between two updates of the live lines.
@@ -15,9 +16,6 @@ const SHOW_EVERY: Duration = Duration::from_millis(250);
 
 /// Between two lines in the log about how far a flow is, where no live line shows it.
 const LOG_EVERY: Duration = Duration::from_secs(60);
-
-/// Held partitions that are named one by one at the end.
-const HELD_NAMED_MAX: usize = 20;
 
 /// All flows of the process.
 pub(super) struct Flows {
@@ -74,15 +72,21 @@ impl Flows {
     }
 
     /// The last word about flows that had nothing more to do. The greatest of their codes.
-    pub(super) fn tell_held(&self) -> ExitCode {
-        let going_on = self.all.iter().filter(|watched| watched.flow.result().is_none());
-        going_on.map(Watched::tell_held).max().unwrap_or(ExitCode::Done)
+    pub(super) async fn tell_held(&self) -> ExitCode {
+        let mut code = ExitCode::Done;
+        for watched in self.all.iter().filter(|watched| watched.flow.result().is_none()) {
+            code = code.max(watched.tell_held().await);
+        }
+        code
     }
 
-    /// How far each flow came.
-    pub(super) fn log_stopped(&self) {
+    /// How far each flow came, and who is not well.
+    pub(super) async fn log_stopped(&self) {
         for Watched { flow, .. } in &self.all {
-            log_status(flow.name(), &flow.status(), "stopped");
+            let (status, partitions) = (flow.status(), flow.partitions().await);
+            summary::log_stopped(flow.name(), &status, &partitions, clock::wall_time());
+            log_losses(flow.name(), &status);
+            log_broker_time(flow.name(), &status);
         }
     }
 }
@@ -126,7 +130,7 @@ impl Watched {
                     Some(sides) => {
                         warn!(flow = self.flow.name(), "{sides} not reached yet: nothing is copied");
                     }
-                    None => log_status(self.flow.name(), &status, "running"),
+                    None => log_running(self.flow.name(), &status),
                 }
             }
         }
@@ -140,13 +144,13 @@ impl Watched {
         Some(ExitCode::of(&error))
     }
 
-    fn tell_held(&self) -> ExitCode {
+    /// Who is held is named when the flow has stopped.
+    async fn tell_held(&self) -> ExitCode {
         let (name, status) = (self.flow.name(), self.flow.status());
-        for held in status.held.iter().take(HELD_NAMED_MAX) {
-            error!(flow = name, topic = held.topic, partition = held.partition, "held: {}", held.reason);
-        }
-        if !status.held.is_empty() {
-            error!(flow = name, held = status.held.len(), "partitions are held, all others are level");
+        // Who tries again at this moment is held all the same.
+        let held = summary::held(&self.flow.partitions().await);
+        if held > 0 {
+            error!(flow = name, held, "partitions are held, all others are level");
         }
         for PartitionLoss { topic, partition, loss } in &status.last_losses {
             error!(flow = name, topic, partition, "lost in this run: {loss}");
@@ -154,7 +158,7 @@ impl Watched {
         for failed in &status.failed_topics {
             error!(flow = name, topic = failed.topic, "not mirrored: {}", failed.reason);
         }
-        if status.is_healthy() { ExitCode::Done } else { ExitCode::Held }
+        if status.is_healthy() && held == 0 { ExitCode::Done } else { ExitCode::Held }
     }
 }
 
@@ -164,21 +168,30 @@ fn not_reached(status: &FlowStatus) -> Option<String> {
     (!sides.is_empty()).then(|| sides.join(" and "))
 }
 
-/// One line about how far a flow is.
-fn log_status(name: &str, status: &FlowStatus, what: &str) {
-    let FlowStatus { partitions, records, bytes, lag_records, held_partitions: held, .. } = status;
-    info!(flow = name, partitions, records, bytes, lag_records, held, "{what}");
+/// What was lost up to now, if anything was.
+fn log_losses(name: &str, status: &FlowStatus) {
     if status.losses.events > 0 {
         let (losses, lost_records, new) =
             (status.losses.events, status.losses.records, status.new_losses.events);
         warn!(flow = name, losses, lost_records, new, "records were lost: each loss is in the log once");
     }
+}
+
+/// One line about how far a flow is.
+fn log_running(name: &str, status: &FlowStatus) {
+    let FlowStatus { partitions, records, bytes, lag_records, held_partitions: held, .. } = status;
+    info!(flow = name, partitions, records, bytes, lag_records, held, "running");
+    log_losses(name, status);
     if let Some(first) = &status.first_waiting {
         warn!(flow = name, partitions = status.waiting, "partitions do not get on: {first}");
     }
     if let Some(first) = &status.first_without_leader {
         warn!(flow = name, partitions = status.without_leader, first, "partitions without a leader wait");
     }
+    log_broker_time(name, status);
+}
+
+fn log_broker_time(name: &str, status: &FlowStatus) {
     if let Some(first) = status.broker_time_topics.first() {
         let topics = status.broker_time_topics.len();
         info!(
