@@ -11,7 +11,8 @@
 //! - `real_lies`: answers that lie, of every kind; a new kind of answer or of lie goes here.
 //! - `real_target`: what a three-broker target does to a copy; a new trick of brokers goes here.
 //! - `real_identity`: rival machines without the rest of twinlog; a new way to send a batch at the wrong time goes here.
-//! - `real_topics`: making, naming, finding, leaving out topics, where they begin; a new rule about topics or configs goes here.
+//! - `real_topics`: making, naming, finding, leaving out topics, where they begin, how their partitions fare; a new rule about topics
+//!   or configs goes here.
 //! - `real_flows`: several flows and clusters, in one process or more; quotas; a new way to combine them goes here.
 //! - `real_judge`: the harness itself: that the judge fails whatever is not equal, that nothing survives a test.
 //! - `protocol_golden`: frames captured from real brokers and clients decode, and encode to the same bytes; a frame of

@@ -1,9 +1,10 @@
-//! Topics on real clusters: where they begin, growth and appearance while running, configs, names, what is left out.
+//! Topics on real clusters: where they begin, growth and appearance while running, configs, names, what is left out, how each
+//! partition fares.
 //!
 //! Names sort so that tests of the same clusters follow each other: they share them.
 
 use anyhow::Result;
-use twinlog_tests::scenario::{check, configs, start, topics};
+use twinlog_tests::scenario::{check, configs, standing, start, topics};
 
 #[test]
 fn topics_grow_and_appear_while_running() -> Result<()> {
@@ -68,4 +69,9 @@ fn a_replication_factor_that_the_target_cannot_give() -> Result<()> {
 #[test]
 fn rights_to_topic_configs_missing() -> Result<()> {
     check(&configs::rights_missing())
+}
+
+#[test]
+fn state_of_each_partition() -> Result<()> {
+    check(&standing::of_each_partition())
 }

@@ -12,7 +12,7 @@ use twinlog_tests::{
     deadline::now,
     scenario::{
         Figures, Scale, Scenario, configs, copy, flows, identity, kills, kinds, lies, losses, memory,
-        merging, parity, quotas, racks, run, start, state, target, topics, transactions,
+        merging, parity, quotas, racks, run, standing, start, state, target, topics, transactions,
     },
 };
 
@@ -90,6 +90,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     all.extend(losses::all());
     all.extend(parity::all());
     all.extend(start::all());
+    all.extend(standing::all());
     all.extend(kills::all());
     all.extend(lies::all());
     all.extend(state::all());

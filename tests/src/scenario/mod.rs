@@ -16,6 +16,7 @@ pub mod merging;
 pub mod parity;
 pub mod quotas;
 pub mod racks;
+pub mod standing;
 pub mod start;
 pub mod state;
 pub mod target;
