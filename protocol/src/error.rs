@@ -77,6 +77,14 @@ pub enum DecodeError {
         /// The correlation id of the answer.
         found: i32,
     },
+    /// Packed bytes of which nothing says that they are damaged, and that grow beyond what the caller takes.
+    #[error("{what}: unpacks to more than the limit of {limit} bytes")]
+    UnpacksTooLarge {
+        /// The codec.
+        what: &'static str,
+        /// The most that the caller takes, in bytes.
+        limit: usize,
+    },
     /// The message crate, or a codec, refused the bytes.
     #[error("{what}: {reason}")]
     Refused {

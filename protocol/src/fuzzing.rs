@@ -117,7 +117,7 @@ fn reencoded(view: &BatchView) {
     if header.base_offset < first_offset && verdict(header, 0) == Verdict::HeaderOnly {
         assert_eq!(verdict(header, first_offset), Verdict::Reencode);
     }
-    let Ok(kept) = reencode(&view, first_offset, UNPACKED_BYTES_MAX) else { return };
+    let Ok(kept) = reencode(&view, first_offset, None, UNPACKED_BYTES_MAX) else { return };
     let Ok(mut all) = absolute(&view) else { return };
     all.retain(|(offset, ..)| *offset >= first_offset);
     let Some(Reencoded { view: kept, gaps }) = kept else {
@@ -142,7 +142,9 @@ fn upgraded(message: &Bytes, offset: i64) {
     let mut crc = flate2::Crc::new();
     crc.update(&sound[CRC_AT + 4..]);
     sound[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.sum().to_be_bytes());
-    let Ok(Some(Reencoded { view, gaps })) = upgrade(&sound.into(), 0, UNPACKED_BYTES_MAX) else { return };
+    let Ok(Some(Reencoded { view, gaps })) = upgrade(&sound.into(), 0, None, UNPACKED_BYTES_MAX) else {
+        return;
+    };
     assert_eq!(view.check_crc(), Ok(()));
     assert!(view.header().is_dense());
     assert!(gaps.iter().all(|gap| gap.offset <= offset), "a message has the offset of its last record");
@@ -155,7 +157,7 @@ fn merged(view: &BatchView) {
     let mut header = *first.header();
     header.base_offset = header.next_offset();
     let Ok(second) = BatchView::parse([&header.encode()[..], &first.body()].concat().into()) else { return };
-    let Ok(mut merge) = Merge::begin(&first, UNPACKED_BYTES_MAX) else { return };
+    let Ok(mut merge) = Merge::begin(&first, None, UNPACKED_BYTES_MAX) else { return };
     let views = if merge.push(&second) == Ok(true) { vec![first, second] } else { vec![first] };
     let one = merge.finish().expect("records that were read are written");
     assert_eq!(one.check_crc(), Ok(()));

@@ -144,7 +144,7 @@ fn reading_from_anywhere_leaves_the_rest() {
         for view in views {
             let end = usize::try_from(view.header().next_offset()).unwrap();
             for first_offset in view.header().base_offset..view.header().next_offset() {
-                let rest = reencode(view, first_offset, UNPACKED_BYTES_MAX).unwrap().unwrap();
+                let rest = reencode(view, first_offset, None, UNPACKED_BYTES_MAX).unwrap().unwrap();
                 rest.view.check_crc().unwrap();
                 assert_eq!(rest.gaps, [], "{name} {first_offset}");
                 assert_eq!(
@@ -161,7 +161,7 @@ fn reading_from_anywhere_leaves_the_rest() {
 fn batches_of_a_log_merge_into_one_with_the_same_records() {
     every_codec(|name, views| {
         assert!(views.len() > 1, "{name}: {}", views.len());
-        let mut merge = Merge::begin(&views[0], UNPACKED_BYTES_MAX).unwrap();
+        let mut merge = Merge::begin(&views[0], None, UNPACKED_BYTES_MAX).unwrap();
         for view in &views[1..] {
             assert_eq!(merge.push(view), Ok(true), "{name}");
         }

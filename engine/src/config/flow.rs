@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use twinlog_protocol::batch::Compression;
 use twinlog_protocol::fetch::IsolationLevel;
 
 use super::client_ids::{self, ClientIds};
 use super::cluster::{self, ClusterConfig};
+use super::compression;
 use super::error::Fault;
 use super::form::Form;
 use super::isolation_level;
@@ -95,6 +97,8 @@ pub struct FlowConfig {
     pub isolation_level: IsolationLevel,
     /// What happens when records are lost: `on.loss`, `on.target.loss`, `errors.tolerance`.
     pub losses: LossPolicy,
+    /// In which codec records are written: `compression.type`; none where every batch keeps its own.
+    pub compression: Option<Compression>,
 }
 
 /// Reads the flow; none when a fault was found, which the resolver holds.
@@ -116,6 +120,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
     let start_position = start_position::read(resolver);
     let isolation_level = isolation_level::read(resolver);
     let losses = losses::read(resolver);
+    let compression = compression::read(resolver);
     let separators = separators(resolver);
     let policy_kind = policy_kind(resolver);
     let (source, target) = (source?, target?);
@@ -141,6 +146,7 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> Option<FlowConfig> {
         start_position,
         isolation_level,
         losses,
+        compression,
     })
 }
 

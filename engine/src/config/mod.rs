@@ -19,6 +19,7 @@ mod arrows;
 mod client_ids;
 mod cluster;
 mod clusters;
+mod compression;
 mod connector;
 mod documentation;
 mod effect;

@@ -83,7 +83,6 @@ const RULES: &[Rule] = &[
         "running without exactly once is not built yet",
     ),
     (Scope::Connector, "offsets.identical.topics", Passes::Empty, "equal offsets are not built yet"),
-    (Scope::Connector, "compression.type", Passes::Words(&["keep"]), "compressing anew is not built yet"),
     (CONSUMER, "interceptor.classes", Passes::Empty, INTERCEPTORS),
     (PRODUCER, "interceptor.classes", Passes::Empty, INTERCEPTORS),
 ];

@@ -136,6 +136,7 @@ pub(crate) async fn run(parts: FlowParts) -> Result<(), Error> {
         fingerprint: fingerprint(deciding_options(&config)),
         isolation_level: config.isolation_level,
         losses: config.losses,
+        compression: config.compression,
         source_rack: config.source_rack.clone(),
         first_epoch: random.i16(1..=FIRST_EPOCH_MAX),
     });

@@ -19,6 +19,7 @@ use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::time::sleep;
+use twinlog_protocol::batch::Compression;
 use twinlog_protocol::fetch::IsolationLevel;
 
 use self::produce::Queued;
@@ -47,7 +48,8 @@ use crate::machine::hold::Side;
 use crate::machine::line_up::{LastBatch, Question};
 use crate::machine::loss::LossPolicy;
 use crate::machine::partition::{
-    CopySearch, MergeSizes, OpenTransaction, PartitionConfig, PartitionMachine, RequestFailure, SourceSpan,
+    CopySearch, MergeSizes, OpenTransaction, Packing, PartitionConfig, PartitionMachine, RequestFailure,
+    SourceSpan,
 };
 use crate::machine::partition_record::PartitionRecord;
 use crate::machine::produce_window::ProduceAnswer;
@@ -142,6 +144,8 @@ pub(super) struct ShardParts {
     pub(super) isolation_level: IsolationLevel,
     /// What happens when records are lost.
     pub(super) losses: LossPolicy,
+    /// In which codec records are written; none for the one that they have.
+    pub(super) compression: Option<Compression>,
     /// Where the reader at the source stands; empty for nowhere.
     pub(super) source_rack: String,
     /// Random epoch for first generations.
@@ -323,6 +327,10 @@ impl Shard {
             backlog_bytes_max: BACKLOG_BYTES_MAX,
             merge_sizes: MergeSizes::default(),
             losses: self.parts.losses,
+            packing: Packing {
+                codec: self.parts.compression,
+                unpacked_bytes_max: self.parts.share.unpacked_bytes_max(),
+            },
         };
         let record = self.records.remove(&key).unwrap_or_default();
         let start = self.starts.take(&key.source_topic, key.partition);

@@ -44,6 +44,16 @@ pub enum HoldReason {
         /// The decoder's words.
         fault: String,
     },
+    /// A batch that has to be written anew takes more memory than there is for it.
+    #[error(
+        "the batch at upstream offset {offset} has to be written anew and unpacks to more than {bytes_max} bytes,          all that `memory.max` allows; raise it and start twinlog again"
+    )]
+    UnpacksTooLarge {
+        /// First upstream offset of the batch.
+        offset: i64,
+        /// The most that a batch may unpack to.
+        bytes_max: usize,
+    },
     /// The target refused a batch for good.
     #[error(
         "the target refuses the batch of {bytes} bytes at upstream offset {offset} with {code}, {}{detail}; it is tried \
@@ -166,6 +176,7 @@ impl HoldReason {
                 Some(Duration::from_secs(30))
             }
             Self::Unsupported { .. }
+            | Self::UnpacksTooLarge { .. }
             | Self::OutOfRange { .. }
             | Self::Diverged { .. }
             | Self::Recreated { .. }

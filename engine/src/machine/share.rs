@@ -24,6 +24,12 @@ impl Share {
         Self { held_bytes_max: part.clamp(HELD_BYTES_MIN, HELD_BYTES_MAX), memory_bytes_max }
     }
 
+    /// Most bytes that one batch may unpack to: all that the process may hold.
+    #[must_use]
+    pub fn unpacked_bytes_max(self) -> usize {
+        self.memory_bytes_max
+    }
+
     /// Whether nothing more is asked for while so many bytes wait.
     #[must_use]
     pub fn is_full(self, held_bytes: usize) -> bool {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use twinlog_engine::machine::first_start::FirstStart;
-use twinlog_engine::machine::partition::{PartitionConfig, PartitionMachine};
+use twinlog_engine::machine::partition::{Packing, PartitionConfig, PartitionMachine};
 use twinlog_engine::state::StateEntry;
 
 use super::instance::{Identity, Job, topic_of};
@@ -29,6 +29,7 @@ impl World<'_> {
             backlog_bytes_max: self.plan.backlog_bytes_max,
             merge_sizes: self.plan.merge_sizes,
             losses: self.plan.losses,
+            packing: Packing::default(),
         };
         let compacts = self.plan.may(Fault::CompactSource);
         let starts = &mut instance.starts;

@@ -8,7 +8,8 @@ use twinlog_engine::machine::Now;
 use twinlog_engine::machine::line_up::Question;
 use twinlog_engine::machine::loss::LossPolicy;
 use twinlog_engine::machine::partition::{
-    Command, Fetched, FetchedRecords, Leader, MergeSizes, PartitionConfig, PartitionMachine, SourceSpan,
+    Command, Fetched, FetchedRecords, Leader, MergeSizes, Packing, PartitionConfig, PartitionMachine,
+    SourceSpan,
 };
 use twinlog_engine::machine::partition_record::PartitionRecord;
 use twinlog_engine::machine::produce_window::ProduceAnswer;
@@ -59,6 +60,7 @@ impl Partitions {
             backlog_bytes_max: 64 << 20,
             merge_sizes: MergeSizes::default(),
             losses: LossPolicy::default(),
+            packing: Packing::default(),
         };
         let leader = Some(Leader { node: Some(1), leader_epoch: 0, topic_id: TOPIC_ID });
         let machines = (0..count).map(|_| PartitionMachine::new(config.clone(), PartitionRecord::default()));

@@ -16,6 +16,8 @@ use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInf
 use crate::batch::Compression;
 use crate::{DecodeError, EncodeError};
 
+/// How the limit is told of among the errors of codecs, none of which uses this kind.
+const TOO_LARGE: io::ErrorKind = io::ErrorKind::FileTooLarge;
 /// What snappy-java writes in front of its blocks: its magic, version 1, compatible down to version 1.
 const XERIAL_HEADER: [u8; 16] = *b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01";
 /// The part of it that readers recognise.
@@ -32,10 +34,11 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 /// The unpacked payload; without compression the bytes as they are.
 ///
 /// # Errors
-/// [`DecodeError::Refused`] when the codec cannot read the bytes or they unpack to more than `bytes_max`.
+/// [`DecodeError::Refused`] when the codec cannot read the bytes, [`DecodeError::UnpacksTooLarge`] when they unpack to more
+/// than `bytes_max`.
 pub fn decompress(compression: Compression, packed: &Bytes, bytes_max: usize) -> Result<Bytes, DecodeError> {
     let (what, unpacked) = match compression {
-        Compression::None if packed.len() > bytes_max => ("records", Err(too_large(bytes_max))),
+        Compression::None if packed.len() > bytes_max => ("records", Err(TOO_LARGE.into())),
         Compression::None => ("records", Ok(packed.clone())),
         Compression::Gzip => {
             ("gzip", read_capped(flate2::bufread::MultiGzDecoder::new(&packed[..]), bytes_max))
@@ -44,7 +47,10 @@ pub fn decompress(compression: Compression, packed: &Bytes, bytes_max: usize) ->
         Compression::Lz4 => ("lz4", read_capped(FrameDecoder::new(&packed[..]), bytes_max)),
         Compression::Zstd => ("zstd", unpack_zstd(packed, bytes_max)),
     };
-    unpacked.map_err(|error| DecodeError::Refused { what, reason: error.to_string() })
+    unpacked.map_err(|error| match error.kind() {
+        TOO_LARGE => DecodeError::UnpacksTooLarge { what, limit: bytes_max },
+        _ => DecodeError::Refused { what, reason: error.to_string() },
+    })
 }
 
 /// The packed payload.
@@ -65,15 +71,11 @@ pub fn compress(compression: Compression, plain: &Bytes) -> Result<Bytes, Encode
     }
 }
 
-fn too_large(bytes_max: usize) -> io::Error {
-    io::Error::other(format!("unpacks to more than the limit of {bytes_max} bytes"))
-}
-
 fn read_capped(source: impl Read, bytes_max: usize) -> io::Result<Bytes> {
     let limit = u64::try_from(bytes_max).unwrap_or(u64::MAX);
     let mut unpacked = Vec::new();
     source.take(limit.saturating_add(1)).read_to_end(&mut unpacked)?;
-    if unpacked.len() > bytes_max { Err(too_large(bytes_max)) } else { Ok(unpacked.into()) }
+    if unpacked.len() > bytes_max { Err(TOO_LARGE.into()) } else { Ok(unpacked.into()) }
 }
 
 fn unpack_zstd(packed: &[u8], bytes_max: usize) -> io::Result<Bytes> {
@@ -111,7 +113,7 @@ fn unpack_snappy(packed: &[u8], bytes_max: usize) -> io::Result<Bytes> {
 fn unpack_block(block: &[u8], unpacked: &mut BytesMut, bytes_max: usize) -> io::Result<()> {
     let length = snap::raw::decompress_len(block)?;
     if length > bytes_max - unpacked.len() {
-        return Err(too_large(bytes_max));
+        return Err(TOO_LARGE.into());
     }
     if length > block.len().saturating_mul(SNAPPY_RATIO_MAX) {
         return Err(io::Error::other(format!("{} bytes cannot unpack to {length}", block.len())));

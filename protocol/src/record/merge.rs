@@ -9,17 +9,20 @@
 
 use super::builder::{BatchBuilder, Held};
 use super::codec::decompress;
+use super::reencode::emptied;
 use super::walk::{Encoded, walk};
-use crate::batch::{Attributes, BatchHeader, BatchView, ProducerStamp, TimestampType};
+use crate::batch::{Attributes, BatchHeader, BatchView, Compression, TimestampType};
 use crate::{DecodeError, EncodeError};
 
-/// Whether `next` can go into one batch behind `last`: both dense, offset by offset, of one codec, with timestamps of their
-/// own, and both of records that consumers see.
+/// Whether `next` can go into one batch behind `last`: both dense, offset by offset, with timestamps of their own, and both of
+/// records that consumers see; of one codec, unless the one batch is packed with another `codec` anyway.
 #[must_use]
-pub fn can_merge(last: &BatchHeader, next: &BatchHeader) -> bool {
-    let codec =
-        |header: &BatchHeader| mergeable(header).then(|| header.attributes.compression().ok()).flatten();
-    codec(last).is_some() && codec(last) == codec(next) && last.next_offset() == next.base_offset
+pub fn can_merge(last: &BatchHeader, next: &BatchHeader, codec: Option<Compression>) -> bool {
+    let codec_of = |header: &BatchHeader| {
+        let own = mergeable(header).then(|| header.attributes.compression().ok()).flatten();
+        own.map(|own| codec.unwrap_or(own))
+    };
+    codec_of(last).is_some() && codec_of(last) == codec_of(next) && last.next_offset() == next.base_offset
 }
 
 fn mergeable(header: &BatchHeader) -> bool {
@@ -37,29 +40,32 @@ pub struct Merge {
     new: BatchBuilder,
     /// Header of the last batch that went in.
     last: BatchHeader,
+    codec: Option<Compression>,
     bytes_max: usize,
 }
 
 impl Merge {
-    /// Begins with `first`. All records together unpack to at most `bytes_max` bytes.
+    /// Begins with `first`. The one batch is packed with `codec` or, without one, as they all are; all records together
+    /// unpack to at most `bytes_max` bytes.
     ///
     /// # Errors
     /// [`DecodeError::BadValue`] when the CRC is wrong, and for a batch that [`can_merge`] rules out; otherwise what a
     /// payload can have wrong, and records that take more than `bytes_max` bytes.
-    pub fn begin(first: &BatchView, bytes_max: usize) -> Result<Self, DecodeError> {
+    pub fn begin(
+        first: &BatchView,
+        codec: Option<Compression>,
+        bytes_max: usize,
+    ) -> Result<Self, DecodeError> {
         let header = first.header();
         if !mergeable(header) {
             let (value, reason) = (header.attributes.0.into(), "a batch of this kind is not merged");
             return Err(DecodeError::BadValue { field: "attributes", at: 21, value, reason });
         }
-        let base = BatchHeader { attributes: header.attributes.as_produced(), ..*header };
-        let mut merge =
-            Self { new: BatchBuilder::like(&base).producer(ProducerStamp::NOBODY), last: *header, bytes_max };
+        let mut merge = Self { new: emptied(header, codec), last: *header, codec, bytes_max };
         if merge.append(first)? {
             return Ok(merge);
         }
-        let reason = format!("its records take more than the limit of {bytes_max} bytes");
-        Err(DecodeError::Refused { what: "batch to merge", reason })
+        Err(DecodeError::UnpacksTooLarge { what: "batch to merge", limit: bytes_max })
     }
 
     /// Puts `next` behind what is there. Tells whether it did: not where [`can_merge`] rules it out, and not where the
@@ -68,7 +74,7 @@ impl Merge {
     /// # Errors
     /// As [`Merge::begin`].
     pub fn push(&mut self, next: &BatchView) -> Result<bool, DecodeError> {
-        if !can_merge(&self.last, next.header()) || !self.append(next)? {
+        if !can_merge(&self.last, next.header(), self.codec) || !self.append(next)? {
             return Ok(false);
         }
         self.last = *next.header();
@@ -81,7 +87,7 @@ impl Merge {
         self.new.reserve(bytes.min(self.bytes_max.saturating_sub(held)));
     }
 
-    /// The one batch: at the first one's base offset, packed with their codec, without a producer.
+    /// The one batch, at the first one's base offset and without a producer.
     ///
     /// # Errors
     /// [`EncodeError`] as from [`BatchBuilder::build`].

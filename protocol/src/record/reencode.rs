@@ -1,8 +1,8 @@
 //! A batch whose records cannot go on as they stand, written anew: the cleaner took some of them, reading begins inside
-//! it, or its records have one time together that a header of ours would lose.
+//! it, its records have one time together that a header of ours would lose, or it is to be packed with another codec.
 //!
-//! E1 What is kept keeps key, value, headers, order and the timestamp that a consumer sees, and the batch its codec; the new
-//! batch is dense. E2 The new CRC covers what was read under the old one: a damaged batch is an error, not a fresh CRC.
+//! E1 What is kept keeps key, value, headers, order and the timestamp that a consumer sees, and the batch its codec unless
+//! another one is asked for; the new batch is dense. E2 The new CRC covers what was read under the old one: a damaged batch is an error, not a fresh CRC.
 //! E3 Which upstream offsets the records had is told, gap by gap.
 //!
 //! # References
@@ -12,30 +12,33 @@ use super::builder::BatchBuilder;
 use super::codec::decompress;
 use super::dense::{Dense, Reencoded};
 use super::walk::{Encoded, walk};
-use crate::batch::{BatchHeader, BatchView, ProducerStamp};
+use crate::batch::{BatchHeader, BatchView, Compression, ProducerStamp};
 use crate::{DecodeError, EncodeError};
 
-/// The records of `view` from `first_offset` on as a dense batch, unpacked on the way into at most `bytes_max` bytes; none
-/// where no record is left there.
+/// The records of `view` from `first_offset` on as a dense batch, packed with `codec` or, without one, as they were; unpacked
+/// on the way into at most `bytes_max` bytes. None where no record is left there.
 ///
 /// # Errors
-/// [`DecodeError::BadValue`] when the CRC is wrong, and for offsets that do not rise or leave the batch; otherwise what a
-/// payload can have wrong, and records that take more than `bytes_max` bytes.
+/// [`DecodeError::BadValue`] when the CRC is wrong, and for offsets that do not rise or leave the batch;
+/// [`DecodeError::UnpacksTooLarge`] for records that take more than `bytes_max` bytes; otherwise what a payload can have
+/// wrong.
 pub fn reencode(
     view: &BatchView,
     first_offset: i64,
+    codec: Option<Compression>,
     bytes_max: usize,
 ) -> Result<Option<Reencoded>, DecodeError> {
     view.check_crc()?;
     let old = view.header();
     let payload = decompress(old.attributes.compression()?, &view.body(), bytes_max)?;
-    let mut writing = Writing { old, first_offset, next_delta: 0, kept: None };
+    let mut writing = Writing { old, codec, first_offset, next_delta: 0, kept: None };
     walk(old.record_count, payload, |record| writing.take(record).map(|()| true))?;
     writing.kept.map(Dense::finish).transpose().map_err(|error| refused(&error))
 }
 
 struct Writing<'a> {
     old: &'a BatchHeader,
+    codec: Option<Compression>,
     first_offset: i64,
     /// The least offset delta that the next record may have.
     next_delta: i32,
@@ -54,7 +57,7 @@ impl Writing<'_> {
         let offset = old.base_offset + i64::from(delta);
         if offset >= self.first_offset {
             let timestamp_ms = old.timestamp_ms(record.timestamp_delta);
-            let kept = self.kept.get_or_insert_with(|| Dense::begin(emptied(old), offset));
+            let kept = self.kept.get_or_insert_with(|| Dense::begin(emptied(old, self.codec), offset));
             kept.place(offset)
                 .push_encoded(timestamp_ms, record.attributes, record.tail)
                 .map_err(|error| refused(&error))?;
@@ -63,10 +66,11 @@ impl Writing<'_> {
     }
 }
 
-/// The same without records, without flags, and without a producer.
-fn emptied(old: &BatchHeader) -> BatchBuilder {
-    BatchBuilder::like(&BatchHeader { attributes: old.attributes.as_produced(), ..*old })
-        .producer(ProducerStamp::NOBODY)
+/// The same without records, without flags, and without a producer, packed with `codec` or as it was.
+pub(super) fn emptied(old: &BatchHeader, codec: Option<Compression>) -> BatchBuilder {
+    let new = BatchBuilder::like(&BatchHeader { attributes: old.attributes.as_produced(), ..*old });
+    let new = if let Some(codec) = codec { new.compression(codec) } else { new };
+    new.producer(ProducerStamp::NOBODY)
 }
 
 fn refused(error: &EncodeError) -> DecodeError {

@@ -36,7 +36,7 @@ use twinlog_engine::{
     io::cluster::{ClusterClient, ClusterConfig},
     machine::{
         metadata::HostPort,
-        partition::{MergeSizes, PartitionConfig},
+        partition::{MergeSizes, Packing, PartitionConfig},
     },
 };
 
@@ -163,6 +163,7 @@ impl Rivals {
                 backlog_bytes_max: BACKLOG_BYTES_MAX,
                 merge_sizes: MergeSizes::default(),
                 losses: twinlog_engine::machine::loss::LossPolicy::default(),
+                packing: Packing::default(),
             },
             upstreams: (0..partitions).map(|_| Upstream::new(plan.records, &mut random)).collect(),
             logs: (0..partitions).map(|_| SharedLog::default()).collect(),

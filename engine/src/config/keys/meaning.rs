@@ -29,6 +29,11 @@ type Notes = &'static [(&'static str, &'static str)];
 
 /// Of flows, at top or flow level.
 const HONOURED: Notes = &[
+    (
+        "compression.type",
+        "`none`, `gzip`, `snappy`, `lz4` or `zstd`: batches in another codec are packed anew, which costs the zero-copy path; \
+         `keep`: each keeps the codec that its producer gave it",
+    ),
     ("config.properties.blacklist", "the old name of `config.properties.exclude`"),
     (
         "config.properties.exclude",
@@ -182,7 +187,7 @@ const OF_CLIENTS: &[(Role, &str, Use, &str)] = &[
         Role::Producer,
         "compression.type",
         Use::NotNeeded,
-        "batches keep the compression that their producers gave them",
+        "batches keep the compression that their producers gave them, or get that of the flow's own `compression.type`",
     ),
     (
         Role::Consumer,

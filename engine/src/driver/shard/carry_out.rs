@@ -72,8 +72,8 @@ impl Shard {
                 });
                 self.to_state.push_back(StateRequest::Append { entry, waiter });
             }
-            Command::Produce { ticket, mut batch, apart, merged } => {
-                if merged {
+            Command::Produce { ticket, mut batch, apart, is_new } => {
+                if is_new {
                     // What it was made of may be gone, and its room given back.
                     batch.body = self.parts.memory.hold(batch.body);
                 }

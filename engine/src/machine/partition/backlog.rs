@@ -16,11 +16,24 @@ use crate::machine::hold::HoldReason;
 use crate::machine::lineage::Run;
 use crate::machine::produce_window::Sent;
 
-/// Most bytes that re-encoding a batch may unpack: what a broker accepts by default is far below.
-const UNPACKED_BYTES_MAX: usize = 256 << 20;
-
 /// Runs of one entry of the state topic: 64 KB.
 const RUNS_MAX: usize = 2_500;
+
+/// In which codec batches are sent, and what unpacking them may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packing {
+    /// The codec of all batches; none where each keeps its own.
+    pub codec: Option<Compression>,
+    /// Most bytes that a batch which is written anew may unpack to: larger ones hold their partition.
+    pub unpacked_bytes_max: usize,
+}
+
+impl Default for Packing {
+    /// What a process may hold if nobody says otherwise: what a broker accepts by default is far below.
+    fn default() -> Self {
+        Self { codec: None, unpacked_bytes_max: 256 << 20 }
+    }
+}
 
 /// A batch with its place in the generation.
 #[derive(Debug, Clone)]
@@ -31,6 +44,18 @@ pub(super) struct Planned {
     pub view: BatchView,
     /// Where upstream offsets do not follow on inside it.
     pub gaps: Vec<OffsetRun>,
+    /// It was written anew, into memory of its own.
+    pub is_new: bool,
+}
+
+impl Planned {
+    /// The same records in another form.
+    pub(super) fn write_anew(&mut self, view: BatchView) {
+        self.batch.sent_bytes = view.bytes().len();
+        self.batch.max_timestamp_ms = view.header().max_timestamp;
+        self.view = view;
+        self.is_new = true;
+    }
 }
 
 /// How large a merged batch may become.
@@ -44,6 +69,8 @@ pub(super) struct Limits {
     pub sent_bytes_max: usize,
     /// Bytes of its records, unpacked.
     pub unpacked_bytes_max: usize,
+    /// The codec that it is packed with; none for that of its batches.
+    pub codec: Option<Compression>,
 }
 
 /// The first waiting batches, as far as they can go as one.
@@ -95,7 +122,7 @@ impl Backlog {
     }
 
     /// Plans the batches of one fetched stretch of log; what `aborted` transactions wrote into it leaves holes.
-    pub(super) fn plan(&mut self, records: Bytes, aborted: Vec<AbortedTransaction>) {
+    pub(super) fn plan(&mut self, records: Bytes, aborted: Vec<AbortedTransaction>, packing: &Packing) {
         let from = self.next.number;
         let mut aborted = AbortedTransactions::new(aborted);
         let mut entries = batch::batches(records);
@@ -107,9 +134,9 @@ impl Backlog {
                         Entry::Batch(view) if aborted.void(view.header()) => Verdict::Drop(Dropped::Aborted),
                         _ => entry.verdict(self.read_next),
                     };
-                    self.plan_entry(entry, verdict, self.stores_all && self.next.number == from);
+                    self.plan_entry(entry, verdict, packing, self.stores_all && self.next.number == from);
                 }
-                Some(Err(fault)) => self.hold_for_damage(&fault),
+                Some(Err(fault)) => self.hold_with(held_for(self.read_next, &fault)),
             }
         }
         if self.stores_all && self.next.number > from + 1 {
@@ -118,27 +145,29 @@ impl Backlog {
     }
 
     /// `is_first`: the run is stored whether it is dense or not.
-    fn plan_entry(&mut self, entry: Entry, verdict: Verdict, is_first: bool) {
+    fn plan_entry(&mut self, entry: Entry, verdict: Verdict, packing: &Packing, is_first: bool) {
         let (next, epoch) = (entry.next_offset(), entry.leader_epoch());
         match (verdict, entry) {
-            (Verdict::HeaderOnly, Entry::Batch(view)) => self.push(view, Vec::new(), is_first),
+            (Verdict::HeaderOnly, Entry::Batch(view)) => self.push(view, Vec::new(), is_first, false),
             (Verdict::Drop(_), _) => {}
             (Verdict::Hold(kind), entry) => {
                 self.hold = Some(HoldReason::Unsupported { offset: entry.offset(), kind });
                 return;
             }
-            (Verdict::HeaderOnly | Verdict::Reencode, entry) => match reencoded(&entry, self.read_next) {
-                Ok(Some(Reencoded { view, gaps })) => self.push(view, gaps, is_first),
-                Ok(None) => {}
-                Err(fault) => return self.hold_for_damage(&fault),
-            },
+            (Verdict::HeaderOnly | Verdict::Reencode, entry) => {
+                match reencoded(&entry, self.read_next, packing) {
+                    Ok(Some(Reencoded { view, gaps })) => self.push(view, gaps, is_first, true),
+                    Ok(None) => {}
+                    Err(fault) => return self.hold_with(held_for(self.read_next, &fault)),
+                }
+            }
         }
         self.read_epoch = epoch;
         // The next offset to read is told by the header, never by the last record.
         self.read_next = self.read_next.max(next);
     }
 
-    fn push(&mut self, view: BatchView, gaps: Vec<OffsetRun>, is_first: bool) {
+    fn push(&mut self, view: BatchView, gaps: Vec<OffsetRun>, is_first: bool, is_new: bool) {
         let header = view.header();
         let upstream = header.base_offset;
         let records = header.record_count.unsigned_abs();
@@ -164,17 +193,13 @@ impl Backlog {
             leader_epoch: header.partition_leader_epoch,
         };
         self.bytes += batch.bytes;
-        self.waiting.push_back(Planned { batch, view, gaps });
+        self.waiting.push_back(Planned { batch, view, gaps, is_new });
     }
 
     fn begin_run(&mut self, number: u64, upstream: i64) {
         self.next = Run { upstream, ..self.next.at(number) };
         self.stored_below = self.stored_below.min(number);
         self.unstored.push(self.next);
-    }
-
-    fn hold_for_damage(&mut self, fault: &DecodeError) {
-        self.hold_with(HoldReason::DamagedSource { offset: self.read_next, fault: fault.to_string() });
     }
 
     /// Runs that must be stored before the batches that begin with them may go; each is given out once, no more at once
@@ -228,6 +253,12 @@ impl Backlog {
         self.hold.get_or_insert(reason);
     }
 
+    /// Nothing more is sent, for this reason: it lies before all that waits.
+    pub(super) fn hold_before(&mut self, reason: HoldReason) {
+        self.clear();
+        self.hold = Some(reason);
+    }
+
     /// Others have appended: everything to come lies this much further downstream.
     pub(super) fn shift(&mut self, offsets: i64) {
         self.next.downstream += offsets;
@@ -254,7 +285,7 @@ impl Backlog {
             let Planned { batch, view, .. } = planned;
             records = records.saturating_add(batch.records);
             let fits = stretch.bytes + batch.bytes <= limits.bytes_max && records <= limits.records_max;
-            let follows = last.is_none_or(|last| can_merge(last.view.header(), view.header()));
+            let follows = last.is_none_or(|last| can_merge(last.view.header(), view.header(), limits.codec));
             if !(fits && follows && batch.next_number() <= self.stored_below && joins(batch)) {
                 break;
             }
@@ -273,10 +304,11 @@ impl Backlog {
         let mut parts = self.waiting.iter().take(batches);
         let first = parts.next()?;
         let mut payload_bytes_max = limits.unpacked_bytes_max;
-        if first.view.header().attributes.compression() == Ok(Compression::None) {
+        let own = first.view.header().attributes.compression();
+        if limits.codec.map_or(own, Ok) == Ok(Compression::None) {
             payload_bytes_max = payload_bytes_max.min(limits.sent_bytes_max.saturating_sub(HEADER_BYTES));
         }
-        let mut merge = Merge::begin(&first.view, payload_bytes_max).ok()?;
+        let mut merge = Merge::begin(&first.view, limits.codec, payload_bytes_max).ok()?;
         merge.reserve(parts.clone().map(|part| part.batch.bytes).sum());
         let (mut batch, mut gaps) = (first.batch, first.gaps.clone());
         for part in parts {
@@ -300,7 +332,7 @@ impl Backlog {
         batch.max_timestamp_ms = view.header().max_timestamp;
         self.waiting.drain(..batch.batches as usize);
         self.bytes -= batch.bytes;
-        Some(Planned { batch, view, gaps })
+        Some(Planned { batch, view, gaps, is_new: true })
     }
 
     /// Why nothing is planned behind the waiting batches, if so.
@@ -341,9 +373,20 @@ impl Backlog {
 }
 
 /// Its records from `position` on.
-fn reencoded(entry: &Entry, position: i64) -> Result<Option<Reencoded>, DecodeError> {
+fn reencoded(entry: &Entry, position: i64, packing: &Packing) -> Result<Option<Reencoded>, DecodeError> {
+    let Packing { codec, unpacked_bytes_max } = *packing;
     match entry {
-        Entry::Batch(view) => reencode(view, position, UNPACKED_BYTES_MAX),
-        Entry::Legacy { bytes, .. } => upgrade(bytes, position, UNPACKED_BYTES_MAX),
+        Entry::Batch(view) => reencode(view, position, codec, unpacked_bytes_max),
+        Entry::Legacy { bytes, .. } => upgrade(bytes, position, codec, unpacked_bytes_max),
+    }
+}
+
+/// Why a partition is held before a batch that cannot be read.
+pub(super) fn held_for(offset: i64, fault: &DecodeError) -> HoldReason {
+    match *fault {
+        DecodeError::UnpacksTooLarge { limit, .. } => {
+            HoldReason::UnpacksTooLarge { offset, bytes_max: limit }
+        }
+        _ => HoldReason::DamagedSource { offset, fault: fault.to_string() },
     }
 }

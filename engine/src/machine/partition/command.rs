@@ -81,8 +81,8 @@ pub enum Command {
         batch: Forwarded,
         /// Whether the partition has a connection of its own.
         apart: bool,
-        /// Whether it is several batches as one, in memory of its own.
-        merged: bool,
+        /// Whether it was written anew, into memory of its own: several batches as one, with other records, in another codec.
+        is_new: bool,
     },
     /// Metadata of this cluster is out of date for the partition.
     RefreshMetadata(Side),

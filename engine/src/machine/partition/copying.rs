@@ -1,12 +1,10 @@
-//! The steady state: fetched batches go out in order, acknowledgements move the mark.
+//! The steady state: what was fetched is planned, acknowledgements move the mark, what is refused is judged.
 
 use std::mem;
 use std::time::Duration;
 
-use twinlog_protocol::batch::{ProducerStamp, rewrite};
 use twinlog_protocol::{ErrorCode, Retry};
 
-use super::backlog::Planned;
 use super::losses::Obstacle;
 use super::{
     Closing, Command, Event, Fetched, GONE_AFTER, OpenTransaction, PartitionMachine, Phase, RequestFailure,
@@ -18,11 +16,7 @@ use crate::machine::hold::HoldReason;
 use crate::machine::lineage::{Generation, Run};
 use crate::machine::partition_record::{PartitionEntry, SourceEpoch};
 use crate::machine::produce_window::{ProduceAnswer, Sent, is_overtaken};
-use crate::machine::sequence::sequence_of;
 
-/// Silence of the target's leader after which nothing is sent before a line-up: a process that slept may have been
-/// overtaken, and where the producer state has aged the broker would not notice.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Progress is stored this long after the first acknowledgement that is not covered …
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
 /// … or this long after the last one, when the partition has become idle.
@@ -115,7 +109,7 @@ impl PartitionMachine {
                     self.lost_since = None;
                     let (batches, aborted) =
                         (mem::take(&mut records.records), mem::take(&mut records.aborted));
-                    self.backlog.plan(batches, aborted);
+                    self.backlog.plan(batches, aborted, &self.config.packing);
                     if self.transaction_watch.handle_fetched(now, self.backlog.read_next(), &records) {
                         self.commands.push_back(Command::Emit(Event::GoesOn));
                     }
@@ -196,7 +190,7 @@ impl PartitionMachine {
     }
 
     /// Comes to rest and lines up: somebody else has moved the partition.
-    fn realign(&mut self) {
+    pub(super) fn realign(&mut self) {
         self.must_line_up = true;
         self.window.drain();
     }
@@ -314,74 +308,11 @@ impl PartitionMachine {
 
     /// P2: a stored run gives numbers to other records than the source has for them. Where that is so after a look at
     /// everything stored, the source has lost records that were numbered: another map, hence another generation.
-    fn dispute(&mut self) {
+    pub(super) fn dispute(&mut self) {
         if mem::replace(&mut self.is_disputed, true) {
             self.obstacle = Some(Obstacle::Disputed);
         }
         self.realign();
-    }
-
-    fn send_ready(&mut self, now: Now) {
-        while self.window.has_room() {
-            if self.window.is_empty()
-                && self.backlog.is_ready()
-                && now.saturating_sub(self.heard_at) > SILENCE_MAX
-            {
-                return self.line_up_after_silence(now);
-            }
-            let Some(planned) = self.pop_next() else {
-                return self.merging.note_crowd(self.backlog.is_ready());
-            };
-            if self.record.mark().is_some_and(|mark| planned.batch.number < mark.number) {
-                // Another instance has written these numbers.
-                return self.realign();
-            }
-            if !self.is_common(&planned) {
-                return self.dispute();
-            }
-            if self.check_crc_at == Some(planned.batch.upstream) {
-                if let Err(fault) = planned.view.check_crc() {
-                    let offset = planned.batch.upstream;
-                    self.backlog.clear();
-                    return self
-                        .backlog
-                        .hold_with(HoldReason::DamagedSource { offset, fault: fault.to_string() });
-                }
-                self.check_crc_at = None;
-            }
-            self.send(now, &planned);
-        }
-        self.merging.note_crowd(self.backlog.is_ready());
-    }
-
-    /// Whether the stored map gives the batch's numbers to its records: to the first and last of each stretch without a
-    /// gap, hence to all (L3).
-    fn is_common(&self, planned: &Planned) -> bool {
-        let Some(lineage) = self.record.current() else { return false };
-        let batch = &planned.batch;
-        let agrees = |known: Run| lineage.at(known.number).upstream == known.upstream;
-        let mut run = Run { number: batch.number, upstream: batch.upstream, downstream: 0 };
-        for gap in &planned.gaps {
-            let behind = batch.number + u64::from(gap.index);
-            if !agrees(run) || !agrees(run.at(behind.saturating_sub(1))) {
-                return false;
-            }
-            run = Run { number: behind, upstream: gap.offset, downstream: 0 };
-        }
-        agrees(run) && agrees(run.at(batch.next_number().saturating_sub(1)))
-    }
-
-    fn send(&mut self, now: Now, planned: &Planned) {
-        let Some(generation) = self.record.current().map(|lineage| lineage.generation) else { return };
-        let stamp = ProducerStamp {
-            producer_id: generation.producer_id,
-            producer_epoch: generation.producer_epoch,
-            base_sequence: sequence_of(generation.first_sequence, planned.batch.number),
-        };
-        let ticket = self.window.send(now, planned.batch);
-        let batch = rewrite(&planned.view, stamp);
-        let merged = planned.batch.batches > 1;
-        self.commands.push_back(Command::Produce { ticket, batch, apart: self.apart, merged });
     }
 
     fn move_apart_if_late(&mut self, now: Now) {
@@ -472,6 +403,9 @@ impl PartitionMachine {
     pub(super) fn copying_timeout(&self) -> Option<Now> {
         if self.window.drained().is_some() {
             // Closed by what others stored, with nothing under way whose answer would wake us.
+            return Some(Now::ZERO);
+        }
+        if self.has_more_to_pack {
             return Some(Now::ZERO);
         }
         let late = if self.apart || self.window.is_closed() { None } else { self.window.late_at() };

@@ -14,8 +14,8 @@ use twinlog_protocol::record::BatchBuilder;
 use twinlog_protocol::{ErrorCode, OFFSET_MAX};
 
 use super::{
-    Command, CopySearch, Fetched, FetchedRecords, Leader, MergeSizes, OpenTransaction, PartitionConfig,
-    PartitionMachine, RequestFailure, Side, SourceSpan,
+    Command, CopySearch, Fetched, FetchedRecords, Leader, MergeSizes, OpenTransaction, Packing,
+    PartitionConfig, PartitionMachine, RequestFailure, Side, SourceSpan,
 };
 use crate::machine::Now;
 use crate::machine::line_up::{LastBatch, Question};
@@ -89,6 +89,7 @@ impl<'a> Play<'a> {
             backlog_bytes_max: BACKLOG_BYTES_MAX,
             merge_sizes: MergeSizes::default(),
             losses: losses(input),
+            packing: Packing::default(),
         };
         Self {
             rest: input,

@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use twinlog_protocol::ErrorCode;
+use twinlog_protocol::batch::Compression;
 
 use super::PartitionMachine;
 use super::backlog::{Limits, Planned, Stretch};
@@ -53,6 +54,8 @@ impl Default for MergeSizes {
 #[derive(Debug)]
 pub(super) struct Merging {
     sizes: MergeSizes,
+    /// The codec that all batches are sent in; none where each keeps its own.
+    codec: Option<Compression>,
     /// The largest that is not refused, as far as refusals have told. Outlasts line-ups.
     bytes_max: usize,
     /// Batches below this upstream offset go one by one.
@@ -71,9 +74,10 @@ pub(super) struct Merging {
 }
 
 impl Merging {
-    pub(super) fn new(sizes: MergeSizes) -> Self {
+    pub(super) fn new(sizes: MergeSizes, codec: Option<Compression>) -> Self {
         Self {
             sizes,
+            codec,
             bytes_max: usize::MAX,
             one_by_one_below: i64::MIN,
             taken_bytes: 0,
@@ -88,7 +92,7 @@ impl Merging {
     /// Another leader may be elsewhere, and take other sizes.
     pub(super) fn handle_line_up(&mut self) {
         let (bytes_max, one_by_one_below) = (self.bytes_max, self.one_by_one_below);
-        *self = Self { bytes_max, one_by_one_below, ..Self::new(self.sizes) };
+        *self = Self { bytes_max, one_by_one_below, ..Self::new(self.sizes, self.codec) };
     }
 
     /// The leader was asked something that it answers at once.
@@ -151,19 +155,24 @@ impl Merging {
     /// For a batch that goes alone.
     fn limits_alone(&self) -> Limits {
         let bytes_max = self.bytes_max();
-        limits(bytes_max, bytes_max)
+        self.limits(bytes_max, bytes_max)
     }
 
     /// For a batch that may have others beside it (G3).
     fn limits_beside(&self) -> Limits {
         let sure = |bytes: usize| bytes.max(self.sizes.sure_bytes).min(self.bytes_max());
-        limits(sure(self.merged_bytes), sure(self.taken_bytes))
+        self.limits(sure(self.merged_bytes), sure(self.taken_bytes))
     }
-}
 
-fn limits(bytes_max: usize, sent_bytes_max: usize) -> Limits {
-    let unpacked_bytes_max = UNPACKED_BYTES_MAX;
-    Limits { bytes_max, records_max: RECORDS_MAX, sent_bytes_max, unpacked_bytes_max }
+    fn limits(&self, bytes_max: usize, sent_bytes_max: usize) -> Limits {
+        Limits {
+            bytes_max,
+            records_max: RECORDS_MAX,
+            sent_bytes_max,
+            unpacked_bytes_max: UNPACKED_BYTES_MAX,
+            codec: self.codec,
+        }
+    }
 }
 
 impl PartitionMachine {

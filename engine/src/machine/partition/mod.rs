@@ -26,12 +26,14 @@ pub mod fuzzing;
 mod losses;
 mod merging;
 mod open_transaction;
+mod sending;
 mod standing;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use self::backlog::Backlog;
+pub use self::backlog::Packing;
 pub use self::command::{
     Command, CopyEnd, CopySearch, Event, Fetched, FetchedRecords, Leader, OpenTransaction, RequestFailure,
     SourceSpan,
@@ -77,6 +79,8 @@ pub struct PartitionConfig {
     pub merge_sizes: MergeSizes,
     /// What happens when records are lost.
     pub losses: LossPolicy,
+    /// In which codec they are sent.
+    pub packing: Packing,
 }
 
 #[derive(Debug)]
@@ -144,6 +148,8 @@ pub struct PartitionMachine {
     /// How long the backlog may wait for a line-up.
     backlog_until: Option<Now>,
     merging: Merging,
+    /// More could be sent, once others had a turn.
+    has_more_to_pack: bool,
     /// Offset of the fetch under way.
     fetching: Option<i64>,
     /// First offset of the source that could not be read yet, as last seen.
@@ -190,7 +196,7 @@ impl PartitionMachine {
     #[must_use]
     pub fn new(config: PartitionConfig, record: PartitionRecord) -> Self {
         Self {
-            merging: Merging::new(config.merge_sizes),
+            merging: Merging::new(config.merge_sizes, config.packing.codec),
             config,
             record,
             record_changes: 0,
@@ -205,6 +211,7 @@ impl PartitionMachine {
             sending: None,
             backlog: Backlog::new(Run { number: 0, upstream: 0, downstream: 0 }, None, false),
             backlog_until: None,
+            has_more_to_pack: false,
             fetching: None,
             readable_end: None,
             transaction_watch: TransactionWatch::default(),

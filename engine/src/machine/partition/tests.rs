@@ -14,6 +14,7 @@ mod committed;
 mod faults;
 mod losses;
 mod merging;
+mod packing;
 mod silence;
 mod standing;
 mod start;
@@ -41,6 +42,7 @@ impl Bench {
             backlog_bytes_max: 1 << 20,
             merge_sizes: MergeSizes::default(),
             losses: LossPolicy { on_loss: OnLoss::Hold, ..LossPolicy::default() },
+            packing: Packing::default(),
         };
         let machine = PartitionMachine::new(config, record);
         Self { machine, now: NOW, log_end: 20, last_batch: None, left: Vec::new() }

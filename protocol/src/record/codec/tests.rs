@@ -10,6 +10,7 @@ const PACKING: [Compression; 4] =
 fn refusal(compression: Compression, packed: &[u8], bytes_max: usize) -> String {
     match decompress(compression, &Bytes::copy_from_slice(packed), bytes_max) {
         Err(DecodeError::Refused { reason, .. }) => reason,
+        Err(error @ DecodeError::UnpacksTooLarge { .. }) => error.to_string(),
         other => panic!("{compression:?} should be refused: {other:?}"),
     }
 }

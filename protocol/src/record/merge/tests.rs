@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use bytes::Bytes;
 
 use super::*;
-use crate::batch::{Compression, HEADER_BYTES, crc};
+use crate::batch::{Compression, HEADER_BYTES, ProducerStamp, crc};
 use crate::record::{Header, Record, records};
 
 const MB: usize = 1 << 20;
@@ -43,13 +43,18 @@ fn batch(base_offset: i64, compression: Compression, records: &[Timed]) -> Batch
 
 /// Batches of `each` that follow on one another.
 fn batches(compression: Compression, each: &[Vec<Timed>]) -> Vec<BatchView> {
+    mixed(&[compression], each)
+}
+
+/// The same, in these codecs by turns.
+fn mixed(codecs: &[Compression], each: &[Vec<Timed>]) -> Vec<BatchView> {
     let mut next = 700;
-    let one = |records: &Vec<Timed>| {
-        let view = batch(next, compression, records);
+    let one = |(records, codec): (&Vec<Timed>, &Compression)| {
+        let view = batch(next, *codec, records);
         next = view.header().next_offset();
         view
     };
-    each.iter().map(one).collect()
+    each.iter().zip(codecs.iter().cycle()).map(one).collect()
 }
 
 fn plain(base_offset: i64, count: i64) -> BatchView {
@@ -63,7 +68,7 @@ fn plain(base_offset: i64, count: i64) -> BatchView {
 }
 
 fn merged(views: &[BatchView], bytes_max: usize) -> BatchView {
-    let mut merge = Merge::begin(&views[0], bytes_max).unwrap();
+    let mut merge = Merge::begin(&views[0], None, bytes_max).unwrap();
     for view in &views[1..] {
         assert_eq!(merge.push(view), Ok(true));
     }
@@ -118,6 +123,20 @@ proptest! {
     }
 
     #[test]
+    fn whatever_their_codecs_they_merge_where_one_is_given(
+        each in proptest::collection::vec(proptest::collection::vec(timed(), 1..5), 1..8),
+        from in 0usize..5,
+        to in (0usize..5).prop_map(|id| Compression::ALL[id]),
+    ) {
+        let views = mixed(&[&Compression::ALL[from..], &Compression::ALL[..from]].concat(), &each);
+        let mut merge = Merge::begin(&views[0], Some(to), MB).unwrap();
+        for view in &views[1..] {
+            prop_assert_eq!(merge.push(view), Ok(true));
+        }
+        prop_assert_eq!(merge.finish().unwrap(), merged(&batches(to, &each), MB));
+    }
+
+    #[test]
     fn any_payload_is_merged_or_refused(
         bytes in proptest::collection::vec(any::<u8>(), 0..60),
         count in 1i32..4,
@@ -134,8 +153,8 @@ proptest! {
         };
         let hostile = BatchView::parse([&header.encode()[..], &bytes].concat().into()).unwrap();
         let hostile = changed(&hostile, |_| ());
-        let _ = Merge::begin(&hostile, 500).map(|merge| merge.finish().unwrap().check_crc().unwrap());
-        let mut merge = Merge::begin(&first, 500).unwrap();
+        let _ = Merge::begin(&hostile, None, 500).map(|merge| merge.finish().unwrap().check_crc().unwrap());
+        let mut merge = Merge::begin(&first, None, 500).unwrap();
         let taken = merge.push(&hostile) == Ok(true);
         let merged = merge.finish().unwrap();
         prop_assert_eq!(merged.header().record_count, if taken { 2 + count } else { 2 });
@@ -150,8 +169,8 @@ fn a_damaged_batch_gets_no_fresh_crc_and_leaves_what_was_there() {
     *bytes.last_mut().unwrap() ^= 1;
     let damaged = BatchView::parse(bytes.into()).unwrap();
     let is_about_crc = |error| matches!(error, DecodeError::BadValue { field: "batch crc", .. });
-    assert!(is_about_crc(Merge::begin(&damaged, MB).unwrap_err()));
-    let mut merge = Merge::begin(&first, MB).unwrap();
+    assert!(is_about_crc(Merge::begin(&damaged, None, MB).unwrap_err()));
+    let mut merge = Merge::begin(&first, None, MB).unwrap();
     assert!(is_about_crc(merge.push(&damaged).unwrap_err()));
     assert_eq!(merge.push(&second), Ok(true));
     assert_eq!(merge.finish().unwrap(), merged(&[first, second], MB));
@@ -174,11 +193,11 @@ fn what_is_not_alike_or_does_not_follow_stays_out() {
         changed(&second, |header| header.last_offset_delta += 1),
     ];
     for view in unlike {
-        assert!(!can_merge(first.header(), view.header()), "{:?}", view.header());
-        assert_eq!(Merge::begin(&first, MB).unwrap().push(&view), Ok(false));
+        assert!(!can_merge(first.header(), view.header(), None), "{:?}", view.header());
+        assert_eq!(Merge::begin(&first, None, MB).unwrap().push(&view), Ok(false));
     }
-    assert!(Merge::begin(&with_bits(0x08), MB).is_err());
-    assert!(can_merge(first.header(), second.header()));
+    assert!(Merge::begin(&with_bits(0x08), None, MB).is_err());
+    assert!(can_merge(first.header(), second.header(), None));
 }
 
 #[test]
@@ -196,11 +215,11 @@ fn the_limit_holds_to_the_byte() {
         let views = batches(compression, &[vec![record(0)], vec![record(1)], vec![record(2)]]);
         let payload_bytes = |view: &BatchView| decompress(compression, &view.body(), MB).unwrap().len();
         let all = payload_bytes(&merged(&views, MB));
-        let mut merge = Merge::begin(&views[0], all - 1).unwrap();
+        let mut merge = Merge::begin(&views[0], None, all - 1).unwrap();
         assert_eq!((merge.push(&views[1]), merge.push(&views[2])), (Ok(true), Ok(false)));
         assert_eq!(merge.finish().unwrap(), merged(&views[..2], MB));
         assert_eq!(merged(&views, all), merged(&views, MB));
-        assert!(Merge::begin(&views[0], payload_bytes(&views[0]) - 1).is_err());
+        assert!(Merge::begin(&views[0], None, payload_bytes(&views[0]) - 1).is_err());
     }
 }
 
@@ -211,7 +230,7 @@ fn a_record_that_ends_inside_its_own_deltas_is_an_error() {
     let header =
         BatchHeader { batch_length: 56, record_count: 1, last_offset_delta: 0, ..*plain(0, 1).header() };
     let view = BatchView::parse([&header.encode()[..], &body].concat().into()).unwrap();
-    let error = Merge::begin(&changed(&view, |_| ()), MB).unwrap_err();
+    let error = Merge::begin(&changed(&view, |_| ()), None, MB).unwrap_err();
     assert!(matches!(error, DecodeError::Truncated { field: "record", .. }), "{error}");
     assert_eq!(view.bytes().len(), HEADER_BYTES + body.len());
 }
