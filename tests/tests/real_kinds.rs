@@ -1,10 +1,11 @@
-//! Kinds of batches that cannot go on as they stand, made by real brokers: thinned, of old formats, with the broker's time, in
-//! transactions of which committed ones count.
+//! Kinds of batches that cannot go on as they stand, made by real brokers: thinned, of old formats, with the broker's time, to be
+//! in another codec, in transactions of which committed ones count.
 
 use anyhow::Result;
 use twinlog_tests::{
+    judge::Codec,
     real::Version,
-    scenario::{check, kinds, transactions},
+    scenario::{check, codecs, kinds, transactions},
 };
 
 #[test]
@@ -25,6 +26,11 @@ fn the_time_that_the_broker_has_set() -> Result<()> {
 #[test]
 fn the_time_that_the_targets_broker_sets() -> Result<()> {
     check(&kinds::broker_time())
+}
+
+#[test]
+fn every_codec_becomes_that_of_the_flow() -> Result<()> {
+    check(&codecs::into_one_codec(Codec::Zstd))
 }
 
 #[test]

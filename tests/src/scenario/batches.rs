@@ -56,7 +56,11 @@ fn taken_by(batch: &DumpedBatch, source: &[&DumpedBatch]) -> usize {
     if is_whole { taken } else { 0 }
 }
 
-fn ensure_one_producer(topic: &str, partition: u32, batches: &[DumpedBatch]) -> Result<()> {
+/// Sequences that follow on, under one producer id.
+///
+/// # Errors
+/// The first batch that breaks it.
+pub(super) fn ensure_one_producer(topic: &str, partition: u32, batches: &[DumpedBatch]) -> Result<()> {
     let invalid = batches.iter().find(|batch| !batch.valid || batch.transactional || batch.control);
     ensure!(invalid.is_none(), "{topic}-{partition}: {invalid:?}");
     let ids: BTreeSet<i64> = batches.iter().map(|batch| batch.producer_id).collect();

@@ -64,7 +64,7 @@ pub fn small_limit() -> Scenario {
 }
 
 /// So many records with each codec, nearly all in batches of their own.
-fn write_single(lab: &mut Lab, topic: &str, partitions: u32, each: u32) -> Result<()> {
+pub(super) fn write_single(lab: &mut Lab, topic: &str, partitions: u32, each: u32) -> Result<()> {
     for (codec, number) in Codec::ALL.into_iter().zip(0..) {
         let write = WriteRecords {
             codec,

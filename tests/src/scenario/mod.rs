@@ -1,6 +1,7 @@
 //! Scenarios on real clusters: the same functions for `cargo test` (small) and the `full` program (the figures).
 
 mod batches;
+pub mod codecs;
 pub mod configs;
 pub mod copy;
 pub mod flows;
