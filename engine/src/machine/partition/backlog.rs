@@ -104,8 +104,9 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// An empty backlog that goes on from `position`, the record before which has this leader epoch. With `stores_all` the runs of each stretch are stored, first and last
-    /// record included, even where they only say that it is dense.
+    /// An empty backlog that goes on from `position`, the record before which has this leader epoch, if known. With
+    /// `stores_all` the runs of each stretch are stored, first and last record included, even where they only say that it is
+    /// dense.
     #[must_use]
     pub(super) fn new(position: Run, read_epoch: Option<i32>, stores_all: bool) -> Self {
         Self {
@@ -146,7 +147,8 @@ impl Backlog {
 
     /// `is_first`: the run is stored whether it is dense or not.
     fn plan_entry(&mut self, entry: Entry, verdict: Verdict, packing: &Packing, is_first: bool) {
-        let (next, epoch) = (entry.next_offset(), entry.leader_epoch());
+        let next = entry.next_offset();
+        self.read_epoch = entry.leader_epoch();
         match (verdict, entry) {
             (Verdict::HeaderOnly, Entry::Batch(view)) => self.push(view, Vec::new(), is_first, false),
             (Verdict::Drop(_), _) => {}
@@ -162,7 +164,6 @@ impl Backlog {
                 }
             }
         }
-        self.read_epoch = epoch;
         // The next offset to read is told by the header, never by the last record.
         self.read_next = self.read_next.max(next);
     }
@@ -190,7 +191,8 @@ impl Backlog {
             sent_bytes: bytes,
             batches: 1,
             max_timestamp_ms: header.max_timestamp,
-            leader_epoch: header.partition_leader_epoch,
+            // What is written anew has none of its own.
+            leader_epoch: self.read_epoch,
         };
         self.bytes += batch.bytes;
         self.waiting.push_back(Planned { batch, view, gaps, is_new });
