@@ -3,7 +3,7 @@
 use anyhow::Result;
 use twinlog_tests::{
     real::Version,
-    scenario::{check, losses},
+    scenario::{check, losses, resume},
 };
 
 const NEWEST: (Version, Version) = (Version::V4_3_1, Version::V4_3_1);
@@ -26,4 +26,14 @@ fn target_topics_deleted() -> Result<()> {
 #[test]
 fn a_source_cut_back_by_an_unclean_election() -> Result<()> {
     check(&losses::source_cut_back())
+}
+
+#[test]
+fn a_source_that_compacts_and_expires_before_the_resume() -> Result<()> {
+    check(&resume::source_changes_before_the_resume())
+}
+
+#[test]
+fn a_record_skipped_beside_an_instance_in_mid_send() -> Result<()> {
+    check(&resume::skip_beside_an_instance_in_mid_send())
 }

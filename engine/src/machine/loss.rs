@@ -56,10 +56,11 @@ impl fmt::Display for Loss {
             Some(_) => "nothing".to_owned(),
             None => format!("offsets from {from} on"),
         };
+        let count = if *records == 1 { "1 record".to_owned() } else { format!("{records} records") };
         match cause {
             LossCause::Expired => write!(
                 f,
-                "upstream {range} ({records} records) were deleted before they were copied: the copy goes on behind them"
+                "upstream {range} ({count}) were deleted before they were copied: the copy goes on behind them"
             ),
             LossCause::SourceRecreated => write!(
                 f,
@@ -77,12 +78,12 @@ impl fmt::Display for Loss {
             ),
             LossCause::TargetLost => write!(
                 f,
-                "the target lost downstream {range} ({records} records), which are not copied again: the copy goes on where it \
+                "the target lost downstream {range} ({count}), which are not copied again: the copy goes on where it \
                  was"
             ),
             LossCause::Refused => write!(
                 f,
-                "upstream {range} ({records} records) are refused by the target and skipped (`errors.tolerance = all`)"
+                "upstream {range} ({count}) are refused by the target and skipped (`errors.tolerance = all`)"
             ),
         }
     }

@@ -12,7 +12,7 @@ use twinlog_tests::{
     deadline::now,
     scenario::{
         Figures, Scale, Scenario, codecs, configs, copy, flows, identity, kills, kinds, lies, losses, memory,
-        merging, parity, quotas, racks, run, standing, start, state, target, topics, transactions,
+        merging, parity, quotas, racks, resume, run, standing, start, state, target, topics, transactions,
     },
 };
 
@@ -89,6 +89,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     all.extend(kinds::all());
     all.extend(transactions::all());
     all.extend(losses::all());
+    all.extend(resume::all());
     all.extend(parity::all());
     all.extend(start::all());
     all.extend(standing::all());

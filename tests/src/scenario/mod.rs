@@ -17,6 +17,7 @@ pub mod merging;
 pub mod parity;
 pub mod quotas;
 pub mod racks;
+pub mod resume;
 pub mod standing;
 pub mod start;
 pub mod state;

@@ -17,7 +17,7 @@ const KEY: &str = "src.consumer.isolation.level";
 /// A transaction is told of after ten seconds.
 const TOLD: Duration = Duration::from_secs(40);
 /// More than any partition here holds.
-const READ_MAX: u32 = 10_000;
+const READ_MAX: u32 = 100_000;
 
 /// All of them.
 #[must_use]
@@ -172,6 +172,16 @@ pub(super) fn ensure_ids(lab: &mut Lab, topic: &str, expected: &[Range<u64>]) ->
     let found: Option<Vec<String>> =
         lab.judge.read(&lab.target, topic, 0, READ_MAX)?.into_iter().map(|record| record.key).collect();
     let found = found.context("a record has no key")?;
-    ensure!(found == expected, "the target has {found:?}, not {expected:?}");
+    let place = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+    let place = place.unwrap_or(found.len().min(expected.len()));
+    let from = |keys: &[String]| keys[place..].iter().take(5).cloned().collect::<Vec<_>>();
+    ensure!(
+        found == expected,
+        "{topic} has {} records, not {}; from record {place} on {:?}, not {:?}",
+        found.len(),
+        expected.len(),
+        from(&found),
+        from(&expected)
+    );
     Ok(())
 }
