@@ -192,35 +192,38 @@ fn elect_other(lab: &mut Lab, topic: &str, of_source: bool, (alive, other): (u16
     })
 }
 
-/// The target's topic is deleted while twinlog runs: made again and filled again, or filled with what comes.
+/// The target's topic is deleted while twinlog runs: made again and filled again, or filled with what comes, or held.
 #[must_use]
 pub fn target_deleted() -> Scenario {
     Scenario::shared("target topics deleted while they are copied", LabSpec::newest(), |lab, _| {
-        for (policy, first_id) in [("recopy", 0), ("continue", 100), ("hold", 100)] {
-            let topic = format!("gone.{policy}");
-            lab.create(&[NewTopic::new(&topic, 1)])?;
-            write(lab, &topic, 0..100)?;
+        let policies = ["recopy", "continue", "hold"];
+        let topics = policies.map(|policy| format!("gone.{policy}"));
+        lab.create(&topics.each_ref().map(|topic| NewTopic::new(topic, 1)))?;
+        let mut runs = Vec::new();
+        for (policy, topic) in policies.iter().zip(&topics) {
+            write(lab, topic, 0..100)?;
             let flow = lab.flow(&format!("gone\\.{policy}"));
             let flow = flow.with("on.target.loss", policy).with("refresh.topics.interval.seconds", "3");
-            let mut twinlog = lab.twinlog(&flow, &[])?;
-            lab.wait_for_copy(&topic, 100, CATCH_UP)?;
-            lab.judge.delete_topic(&lab.target, &topic)?;
-            write(lab, &topic, 100..110)?;
-            if policy == "hold" {
-                Deadline::after(CATCH_UP).wait("the topic to be held", || {
-                    Ok(twinlog.log()?.contains("the target topic was deleted").then_some(()))
-                })?;
-                ensure!(!lab.target_has(&topic)?, "{topic} was made again");
-                twinlog.stop()?;
-                continue;
-            }
-            let expected = 110 - i64::try_from(first_id)?;
-            lab.wait_for_copy(&topic, expected, CATCH_UP)?;
-            twinlog.stop()?;
-            ensure_range(lab, &topic, first_id..110)?;
-            let log = twinlog.log()?;
-            ensure!(log.matches(TOLD).count() == 1, "{log}");
-            ensure!(!log.contains("partition held"), "{log}");
+            runs.push(lab.twinlog(&flow, &[])?);
+            lab.wait_for_copy(topic, 100, CATCH_UP)?;
+        }
+        for topic in &topics {
+            lab.judge.delete_topic(&lab.target, topic)?;
+            write(lab, topic, 100..110)?;
+        }
+        for (topic, first_id) in [(&topics[0], 0), (&topics[1], 100)] {
+            lab.wait_for_copy(topic, 110 - i64::try_from(first_id)?, CATCH_UP)?;
+            ensure_range(lab, topic, first_id..110)?;
+        }
+        Deadline::after(CATCH_UP).wait("the topic to be held", || {
+            Ok(runs[2].log()?.contains("the target topic was deleted").then_some(()))
+        })?;
+        ensure!(!lab.target_has(&topics[2])?, "{} was made again", topics[2]);
+        for (run, told) in runs.iter_mut().zip([1, 1, 0]) {
+            run.stop()?;
+            let log = run.log()?;
+            ensure!(log.matches(TOLD).count() == told, "{log}");
+            ensure!(log.contains("partition held") == (told == 0), "{log}");
         }
         Ok(Figures::default().with("topics", 3))
     })
