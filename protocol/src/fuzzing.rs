@@ -15,7 +15,7 @@ use crate::message::types::{
     MetadataRequest, OffsetForLeaderEpochRequest,
 };
 use crate::message::{Request, decode_frame};
-use crate::record::{Merge, Record, Reencoded, records, reencode, upgrade};
+use crate::record::{Merge, Record, Reencoded, records, reencode, split, upgrade};
 use crate::{DecodeError, fetch, produce};
 
 const UNPACKED_BYTES_MAX: usize = 1 << 20;
@@ -84,6 +84,7 @@ fn walk(input: &Bytes) {
                 forwarded(&view);
                 reencoded(&view);
                 merged(&view);
+                cut(&view);
             }
             Ok(Entry::Legacy { bytes, offset, .. }) => {
                 assert_inside(&bytes, input);
@@ -164,6 +165,16 @@ fn merged(view: &BatchView) {
     assert!(one.header().is_dense());
     let Ok(all) = views.iter().map(absolute).collect::<Result<Vec<_>, _>>() else { return };
     assert_eq!(absolute(&one), Ok(all.concat()), "merging keeps all records as they are");
+}
+
+/// The batch in several.
+fn cut(view: &BatchView) {
+    let whole = Reencoded { view: sound(view), gaps: Vec::new() };
+    let Ok(pieces) = split(&whole, view.bytes().len() / 2, UNPACKED_BYTES_MAX) else { return };
+    let Ok(all) = absolute(&whole.view) else { return };
+    assert!(pieces.len() > 1 || all.len() < 2, "several records are cut");
+    let parts: Result<Vec<_>, _> = pieces.iter().map(|piece| absolute(&piece.view)).collect();
+    assert_eq!(parts.map(|parts| parts.concat()), Ok(all), "cutting keeps all records as they are");
 }
 
 /// The batch with the right CRC, so that what lies behind that check is reached.

@@ -10,6 +10,7 @@ mod fields;
 mod legacy;
 mod merge;
 mod reencode;
+mod split;
 mod walk;
 
 pub use builder::BatchBuilder;
@@ -19,3 +20,4 @@ pub use fields::{Header, Record, Records, records};
 pub use legacy::upgrade;
 pub use merge::{Merge, can_merge};
 pub use reencode::reencode;
+pub use split::split;

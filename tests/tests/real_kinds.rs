@@ -1,11 +1,11 @@
 //! Kinds of batches that cannot go on as they stand, made by real brokers: thinned, of old formats, with the broker's time, to be
-//! in another codec, in transactions of which committed ones count.
+//! in another codec, too large, in transactions of which committed ones count.
 
 use anyhow::Result;
 use twinlog_tests::{
     judge::Codec,
     real::Version,
-    scenario::{check, codecs, kinds, transactions},
+    scenario::{check, codecs, cuts, kinds, transactions},
 };
 
 #[test]
@@ -31,6 +31,11 @@ fn the_time_that_the_targets_broker_sets() -> Result<()> {
 #[test]
 fn every_codec_becomes_that_of_the_flow() -> Result<()> {
     check(&codecs::into_one_codec(Codec::Zstd))
+}
+
+#[test]
+fn batches_beyond_the_targets_limit() -> Result<()> {
+    check(&cuts::batches_beyond_the_limit())
 }
 
 #[test]

@@ -92,6 +92,9 @@ impl World<'_> {
                     }
                     _ => {}
                 }
+                let is_cut =
+                    matches!(&event, PartitionEvent::InDoubt { why } if why.contains("in smaller batches"));
+                self.cut += u64::from(is_cut);
                 say!(self, "i{slot} p{partition} {event:?}");
             }
         }

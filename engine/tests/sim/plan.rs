@@ -117,6 +117,11 @@ impl Plan {
         // Of its own, so that schedules without merging stay what they were.
         let mut merging = Rng::with_seed(rng.clone().u64(..));
         let batch_bytes_max = [usize::MAX, usize::MAX, 300, 600][merging.usize(..4)];
+        // Batches of the source, of up to 11 records, are cut for these. The least takes one record: rivals who dispute every
+        // batch over slow links would copy one in a second or two.
+        let least = if instances > 1 { 150 } else { 90 };
+        let cuts = Rng::with_seed(merging.clone().u64(..)).usize(..8);
+        let batch_bytes_max = [least, 150].get(cuts).copied().unwrap_or(batch_bytes_max);
         Self {
             instances,
             partitions: rng.usize(1..=3),
@@ -169,6 +174,9 @@ impl Plan {
     /// Every batch goes as the source has it.
     pub(crate) fn without_merging(&mut self) {
         let MergeSizes { sure_bytes, .. } = self.merge_sizes;
+        if self.batch_bytes_max < 300 {
+            self.batch_bytes_max = usize::MAX;
+        }
         self.merge_sizes =
             MergeSizes { small_bytes: 0, small_merged_bytes_max: 0, merged_bytes_max: 0, sure_bytes };
     }

@@ -16,6 +16,7 @@ fn check_altered(family: Family, alter: run::Alter) -> run::Seen {
     println!("{family:?}: {count} seeds, {seen:?}");
     assert!(seen.events > 100 * count, "the schedules hardly do anything");
     assert!(4 * seen.merged > count, "the schedules hardly merge anything");
+    assert!(10 * seen.cut > count, "the schedules hardly cut anything");
     seen
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Seen {
     pub(crate) losing_starts: u64,
     /// Batches that were certainly merged.
     pub(crate) merged: u64,
+    /// Batches that were refused and came again in pieces.
+    pub(crate) cut: u64,
     /// Records of transactions that were aborted.
     pub(crate) aborted: u64,
     /// Losses at the source, told in the state topic.
@@ -52,6 +54,7 @@ impl std::ops::AddAssign for Seen {
         self.late_starts += other.late_starts;
         self.losing_starts += other.losing_starts;
         self.merged += other.merged;
+        self.cut += other.cut;
         self.aborted += other.aborted;
         self.losses += other.losses;
     }
@@ -102,6 +105,7 @@ impl World<'_> {
             losing_starts: self.checker.losing_starts() as u64,
             merged: self.merged,
             losses: self.checker.losses() as u64,
+            cut: self.cut,
             aborted: self.sources.iter().flatten().map(|source| source.aborted_records).sum(),
         }
     }

@@ -177,6 +177,8 @@ pub(crate) struct World<'a> {
     pub(crate) batches_later: usize,
     /// Batches sent that hold more records than any of the source.
     pub(crate) merged: u64,
+    /// Batches that were refused and came again in pieces.
+    pub(crate) cut: u64,
     /// Idle wakes in a row, to find a timer that never passes.
     pub(crate) idle_wakes: u32,
 }
@@ -230,6 +232,7 @@ impl<'a> World<'a> {
             faulty: true,
             ending: false,
             merged: 0,
+            cut: 0,
             idle_wakes: 0,
         }
     }

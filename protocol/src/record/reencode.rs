@@ -73,7 +73,7 @@ pub(super) fn emptied(old: &BatchHeader, codec: Option<Compression>) -> BatchBui
     new.producer(ProducerStamp::NOBODY)
 }
 
-fn refused(error: &EncodeError) -> DecodeError {
+pub(super) fn refused(error: &EncodeError) -> DecodeError {
     DecodeError::Refused { what: "re-encoded batch", reason: error.to_string() }
 }
 

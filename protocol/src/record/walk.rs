@@ -14,6 +14,8 @@ use crate::cursor::Cursor;
 pub(super) struct Encoded<'a> {
     /// Where it begins in the payload, behind its length.
     pub(super) at: usize,
+    /// Where the next one begins, with its length.
+    pub(super) end: usize,
     pub(super) attributes: i8,
     pub(super) timestamp_delta: i64,
     pub(super) offset_delta: i32,
@@ -41,7 +43,7 @@ pub(super) fn walk(
             return Err(DecodeError::Truncated { field: "record", at, wanted: read, left: length });
         };
         let tail = &cursor.rest()[..tail_bytes];
-        if !visit(&Encoded { at, attributes, timestamp_delta, offset_delta, tail })? {
+        if !visit(&Encoded { at, end: at + length, attributes, timestamp_delta, offset_delta, tail })? {
             return Ok(false);
         }
         cursor.skip("record", tail_bytes)?;

@@ -11,7 +11,7 @@ use clap::{Parser, ValueEnum};
 use twinlog_tests::{
     deadline::now,
     scenario::{
-        Figures, Scale, Scenario, codecs, configs, copy, flows, identity, kills, kinds, lies, losses, memory,
+        Figures, Scale, Scenario, codecs, configs, copy, cuts, flows, identity, kills, kinds, lies, losses, memory,
         merging, parity, quotas, racks, resume, run, standing, start, state, target, topics, transactions,
     },
 };
@@ -80,6 +80,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     let mut all: Vec<Scenario> = pairs.iter().flat_map(|pair| copy::all(*pair)).collect();
     all.extend(merging::all());
     all.extend(codecs::all());
+    all.extend(cuts::all());
     all.extend(topics::all());
     all.extend(configs::all());
     all.extend(flows::all());

@@ -4,6 +4,7 @@ mod batches;
 pub mod codecs;
 pub mod configs;
 pub mod copy;
+pub mod cuts;
 pub mod flows;
 pub mod identity;
 pub mod kills;

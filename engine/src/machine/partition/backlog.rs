@@ -277,6 +277,17 @@ impl Backlog {
         Some(planned)
     }
 
+    /// What was taken out comes back to the front, whole or in pieces, in this order.
+    pub(super) fn put_back(
+        &mut self,
+        batches: impl IntoIterator<Item = Planned, IntoIter: DoubleEndedIterator>,
+    ) {
+        for planned in batches.into_iter().rev() {
+            self.bytes += planned.batch.bytes;
+            self.waiting.push_front(planned);
+        }
+    }
+
     /// The batches that may be sent now and can go as one: each of them `joins`, and they follow on without a gap.
     #[must_use]
     pub(super) fn stretch(&self, limits: &Limits, joins: impl Fn(&Sent) -> bool) -> Stretch {

@@ -336,9 +336,12 @@ impl PartitionMachine {
                 self.go_on_copying(now);
             }
             Closing::Answer { answer: ProduceAnswer::Failed { code, .. }, batch }
-                if refuses(code) && self.merging.handle_refused(&batch, code) =>
+                if refuses(code) && self.merging.handle_refused(now, &batch, code) =>
             {
-                let why = format!("{code} for {} batches as one", batch.batches);
+                let why = match batch.batches {
+                    1 => format!("{code} for {} bytes: they go in smaller batches", batch.sent_bytes),
+                    batches => format!("{code} for {batches} batches as one"),
+                };
                 self.commands.push_back(Command::Emit(Event::InDoubt { why }));
                 self.begin_line_up(now);
             }
@@ -350,7 +353,7 @@ impl PartitionMachine {
             Closing::Answer { answer: ProduceAnswer::Failed { code, detail }, batch } if refuses(code) => {
                 let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
                 self.store_progress();
-                let (offset, bytes) = (batch.upstream, batch.bytes);
+                let (offset, bytes) = (batch.upstream, batch.sent_bytes);
                 self.hold(now, HoldReason::Refused { offset, bytes, code, detail });
                 self.advance(now);
             }

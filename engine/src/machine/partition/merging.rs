@@ -3,8 +3,8 @@
 //! - G1: nothing waits in order to be merged. Only when a batch may be sent, those are looked at that wait with it.
 //! - G2: what becomes one batch follows on by number and by upstream offset: every record keeps its number, and whoever
 //!   cuts otherwise comes to the same log.
-//! - G3: a merged batch that is larger than any the target has taken goes alone. Were it refused as too large, then one
-//!   behind it would be taken by a broker that has no state of ours, and leave a hole.
+//! - G3: a batch that is larger than any the target has taken goes alone. Were it refused as too large, then one behind it
+//!   would be taken by a broker that has no state of ours, and leave a hole.
 //! - G4: a merged batch never holds the partition. Refused for its size, smaller ones follow; refused for anything else,
 //!   its batches go one by one, so that the one to blame is named.
 
@@ -15,6 +15,7 @@ use twinlog_protocol::batch::Compression;
 
 use super::PartitionMachine;
 use super::backlog::{Limits, Planned, Stretch};
+use super::splitting::{SizeLimit, is_for_size};
 use crate::machine::Now;
 use crate::machine::produce_window::Sent;
 
@@ -34,7 +35,7 @@ pub struct MergeSizes {
     pub small_merged_bytes_max: usize,
     /// Behind a full window on a long link batches of any size are, up to this one.
     pub merged_bytes_max: usize,
-    /// A merged batch up to this size is taken by every topic that anybody would set up.
+    /// A batch up to this size is taken by every topic that anybody would set up.
     pub sure_bytes: usize,
 }
 
@@ -50,14 +51,16 @@ impl Default for MergeSizes {
     }
 }
 
-/// What a partition has learnt about merging since its last line-up.
+/// What a partition has learnt about sizes since its last line-up.
 #[derive(Debug)]
 pub(super) struct Merging {
     sizes: MergeSizes,
     /// The codec that all batches are sent in; none where each keeps its own.
     codec: Option<Compression>,
-    /// The largest that is not refused, as far as refusals have told. Outlasts line-ups.
+    /// The largest merged one that is not refused, as far as refusals have told. Outlasts line-ups.
     bytes_max: usize,
+    /// The same of batches as the source has them, which outlasts line-ups, too.
+    limit: SizeLimit,
     /// Batches below this upstream offset go one by one.
     one_by_one_below: i64,
     /// The largest batch that the target has taken, as it was sent …
@@ -79,6 +82,7 @@ impl Merging {
             sizes,
             codec,
             bytes_max: usize::MAX,
+            limit: SizeLimit::default(),
             one_by_one_below: i64::MIN,
             taken_bytes: 0,
             merged_bytes: 0,
@@ -91,8 +95,8 @@ impl Merging {
 
     /// Another leader may be elsewhere, and take other sizes.
     pub(super) fn handle_line_up(&mut self) {
-        let (bytes_max, one_by_one_below) = (self.bytes_max, self.one_by_one_below);
-        *self = Self { bytes_max, one_by_one_below, ..Self::new(self.sizes, self.codec) };
+        let Self { bytes_max, limit, one_by_one_below, .. } = *self;
+        *self = Self { bytes_max, limit, one_by_one_below, ..Self::new(self.sizes, self.codec) };
     }
 
     /// The leader was asked something that it answers at once.
@@ -128,17 +132,46 @@ impl Merging {
         self.merged_bytes = self.merged_bytes.max(batch.bytes);
     }
 
-    /// G4: the target has refused a batch. Tells whether it was a merged one, which comes again in another form.
-    pub(super) fn handle_refused(&mut self, batch: &Sent, code: ErrorCode) -> bool {
+    /// The target has refused a batch. Tells whether it comes again in another form: a merged one (G4), or one that can be cut.
+    pub(super) fn handle_refused(&mut self, now: Now, batch: &Sent, code: ErrorCode) -> bool {
         if batch.batches < 2 {
-            return false;
+            let is_cut = batch.records > 1 && is_for_size(code);
+            if is_cut {
+                self.limit.handle_refused(now, batch.sent_bytes);
+            }
+            return is_cut;
         }
-        if matches!(code, ErrorCode::MessageTooLarge | ErrorCode::RecordListTooLarge) {
+        if is_for_size(code) {
             self.bytes_max = batch.bytes.min(batch.sent_bytes) / 2;
         } else {
-            self.one_by_one_below = batch.upstream_next;
+            self.leave_apart(batch.upstream_next);
         }
         true
+    }
+
+    /// What is above this limit is cut.
+    pub(super) fn limit(&self) -> SizeLimit {
+        self.limit
+    }
+
+    /// Some time has passed.
+    pub(super) fn handle_time(&mut self, now: Now) {
+        self.limit.handle_time(now);
+    }
+
+    /// Nothing below this upstream offset is merged.
+    pub(super) fn leave_apart(&mut self, below: i64) {
+        self.one_by_one_below = self.one_by_one_below.max(below);
+    }
+
+    /// Whether nothing may be under way beside a batch as the source has it, or a piece of one (G3).
+    pub(super) fn goes_alone(&self, batch: &Sent) -> bool {
+        batch.batches == 1 && batch.sent_bytes > self.taken_bytes.max(self.sure_bytes())
+    }
+
+    /// Bytes that every topic takes, as far as no refusal has told otherwise.
+    fn sure_bytes(&self) -> usize {
+        if self.limit.bytes_max().is_some() { 0 } else { self.sizes.sure_bytes }
     }
 
     fn merges_all(&self) -> bool {
@@ -149,7 +182,7 @@ impl Merging {
     fn bytes_max(&self) -> usize {
         let wanted =
             if self.merges_all() { self.sizes.merged_bytes_max } else { self.sizes.small_merged_bytes_max };
-        wanted.min(self.bytes_max)
+        wanted.min(self.bytes_max).min(self.limit.bytes_max().unwrap_or(usize::MAX))
     }
 
     /// For a batch that goes alone.
@@ -160,7 +193,7 @@ impl Merging {
 
     /// For a batch that may have others beside it (G3).
     fn limits_beside(&self) -> Limits {
-        let sure = |bytes: usize| bytes.max(self.sizes.sure_bytes).min(self.bytes_max());
+        let sure = |bytes: usize| bytes.max(self.sure_bytes()).min(self.bytes_max());
         self.limits(sure(self.merged_bytes), sure(self.taken_bytes))
     }
 
@@ -209,7 +242,7 @@ impl PartitionMachine {
         }
         if stretch.batches > 1 {
             // Damaged, or it unpacks to too much: the neighbours are not tried over and over.
-            self.merging.one_by_one_below = stretch.upstream_next;
+            self.merging.leave_apart(stretch.upstream_next);
         }
         self.backlog.pop_ready()
     }

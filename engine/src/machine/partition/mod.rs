@@ -27,6 +27,7 @@ mod losses;
 mod merging;
 mod open_transaction;
 mod sending;
+mod splitting;
 mod standing;
 
 use std::collections::VecDeque;

@@ -1,4 +1,5 @@
-//! What waits goes out: in order, under the numbers that the map gives it, in the codec that is asked for.
+//! What waits goes out: in order, under the numbers that the map gives it, in the codec that is asked for, no larger than the
+//! target takes it.
 
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ impl PartitionMachine {
     pub(super) fn send_ready(&mut self, now: Now) {
         let mut packed_bytes = 0;
         self.has_more_to_pack = false;
+        self.merging.handle_time(now);
         while self.window.has_room() {
             if self.window.is_empty()
                 && self.backlog.is_ready()
@@ -30,7 +32,7 @@ impl PartitionMachine {
                 self.has_more_to_pack = self.backlog.is_ready();
                 return;
             }
-            let Some(planned) = self.pop_next() else {
+            let Some(mut planned) = self.pop_next() else {
                 return self.merging.note_crowd(self.backlog.is_ready());
             };
             if self.record.mark().is_some_and(|mark| planned.batch.number < mark.number) {
@@ -46,22 +48,33 @@ impl PartitionMachine {
                 }
                 self.check_crc_at = None;
             }
-            let Some(planned) = self.packed(planned) else { return };
+            if !self.pack(&mut planned) {
+                return;
+            }
             if planned.is_new && self.config.packing.codec.is_some() {
                 packed_bytes += planned.batch.bytes;
+            }
+            let Some(planned) = self.cut(planned) else { return };
+            if self.merging.goes_alone(&planned.batch) {
+                if !self.window.is_empty() {
+                    self.backlog.put_back([planned]);
+                    self.window.drain();
+                    break;
+                }
+                self.window.narrow();
             }
             self.send(now, &planned);
         }
         self.merging.note_crowd(self.backlog.is_ready());
     }
 
-    /// The batch in the codec that all are sent in. None where it cannot be read, which holds the partition: what stands
-    /// before it still goes.
-    fn packed(&mut self, mut planned: Planned) -> Option<Planned> {
+    /// Brings the batch into the codec that all are sent in. Fails where it cannot be read, which holds the partition: what
+    /// stands before it still goes.
+    fn pack(&mut self, planned: &mut Planned) -> bool {
         let Packing { codec, unpacked_bytes_max } = self.config.packing;
         let header = planned.view.header();
         if codec.is_none_or(|codec| header.attributes.compression() == Ok(codec)) {
-            return Some(planned);
+            return true;
         }
         match reencode(&planned.view, header.base_offset, codec, unpacked_bytes_max) {
             Ok(packed) => {
@@ -69,11 +82,11 @@ impl PartitionMachine {
                 if let Some(Reencoded { view, .. }) = packed {
                     planned.write_anew(view);
                 }
-                Some(planned)
+                true
             }
             Err(fault) => {
                 self.backlog.hold_before(held_for(planned.batch.upstream, &fault));
-                None
+                false
             }
         }
     }

@@ -16,6 +16,7 @@ mod losses;
 mod merging;
 mod packing;
 mod silence;
+mod splitting;
 mod standing;
 mod start;
 

@@ -70,9 +70,9 @@ fn batches_of_ours_that_slipped_in_before_a_new_epoch_are_counted() {
 }
 
 #[test]
-fn a_batch_that_the_target_refuses_is_told_with_its_size_and_tried_again() {
+fn a_record_that_the_target_refuses_is_told_with_its_size_and_tried_again() {
     let mut bench = Bench::copying();
-    bench.fetched(100, 3);
+    bench.fetched(100, 1);
     let ticket = bench.next_produce();
     let code = ErrorCode::MessageTooLarge;
     let answer = ProduceAnswer::Failed { code, detail: "at most 70".to_owned() };
@@ -85,10 +85,10 @@ fn a_batch_that_the_target_refuses_is_told_with_its_size_and_tried_again() {
         assert!(told.contains(part), "{part:?} is missing: {told}");
     }
     bench.wake();
-    bench.fetched(100, 3);
+    bench.fetched(100, 1);
     let ticket = bench.next_produce();
-    bench.acknowledge(ticket, 3);
-    assert_eq!(bench.machine.position(), Some(103));
+    bench.acknowledge(ticket, 1);
+    assert_eq!(bench.machine.position(), Some(101));
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Bench {
         let mut bench = Self::copying();
         bench.machine.config.packing = Packing { codec: Some(codec), unpacked_bytes_max };
         bench.machine.merging = Merging::new(bench.machine.config.merge_sizes, Some(codec));
-        bench.fetches(&[batch(100, codec, 1, 60_000)]);
+        bench.fetches(&[batch(100, codec, 1, 200_000)]);
         let ticket = bench.next_produce();
         bench.acknowledge(ticket, 1);
         bench

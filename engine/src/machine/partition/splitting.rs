@@ -1,0 +1,129 @@
+//! A batch of the source that the target refuses for its size goes in pieces.
+//!
+//! - C1: every record keeps its number and its upstream offset, in whichever piece it goes; gaps go with their records.
+//! - C2: cut is what the target has refused, and what is as large. Where a single record is refused, the partition is held.
+//! - C3: the limit that a refusal told grows again, so that whole batches go once the target takes them. It costs one
+//!   refusal, or two, each time that it was too early.
+
+use std::time::Duration;
+
+use twinlog_protocol::ErrorCode;
+use twinlog_protocol::record::{Reencoded, split};
+
+use super::PartitionMachine;
+use super::backlog::{Planned, held_for};
+use crate::machine::Now;
+use crate::machine::produce_window::Sent;
+
+/// After so long without a refusal the limit doubles.
+const GROWS_EVERY: Duration = Duration::from_secs(300);
+/// No batch is larger: a limit above this one is none.
+const BATCH_BYTES_MAX: usize = i32::MAX as usize;
+
+/// The size above which batches are cut, as far as refusals have told.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SizeLimit {
+    /// Bytes of a batch as it is sent, and when they double.
+    known: Option<(usize, Now)>,
+}
+
+impl SizeLimit {
+    /// A batch of so many bytes was refused: half of it may pass, and a record more, so that two pieces will do.
+    pub(super) fn handle_refused(&mut self, now: Now, bytes: usize) {
+        self.known = Some(((bytes / 8 * 5).max(1), now + GROWS_EVERY));
+    }
+
+    /// Lets the limit grow (C3).
+    pub(super) fn handle_time(&mut self, now: Now) {
+        while let Some((bytes, at)) = self.known.filter(|(_, at)| *at <= now) {
+            self.known = Some((2 * bytes, at + GROWS_EVERY)).filter(|(bytes, _)| *bytes <= BATCH_BYTES_MAX);
+        }
+    }
+
+    /// The limit, if there is one.
+    pub(super) fn bytes_max(self) -> Option<usize> {
+        self.known.map(|(bytes, _)| bytes)
+    }
+}
+
+/// Whether a refusal is for the size of the batch.
+pub(super) fn is_for_size(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::MessageTooLarge | ErrorCode::RecordListTooLarge)
+}
+
+impl PartitionMachine {
+    /// The batch, or the first of several pieces, of which the others wait in its place. None where it cannot be cut, which
+    /// holds the partition: what stands before it still goes.
+    pub(super) fn cut(&mut self, mut planned: Planned) -> Option<Planned> {
+        while let Some(bytes_max) = self.limit_of(&planned.batch) {
+            let Planned { batch, view, gaps, .. } = planned;
+            match split(&Reencoded { view, gaps }, bytes_max, self.config.packing.unpacked_bytes_max) {
+                Ok(pieces) => {
+                    self.merging.leave_apart(batch.upstream_next);
+                    self.backlog.put_back(pieces_of(&batch, pieces));
+                }
+                Err(fault) => {
+                    self.backlog.hold_before(held_for(batch.upstream, &fault));
+                    return None;
+                }
+            }
+            planned = self.backlog.pop_ready()?;
+        }
+        Some(planned)
+    }
+
+    /// The limit, if the batch is to be cut for it.
+    fn limit_of(&self, batch: &Sent) -> Option<usize> {
+        let limit = self.merging.limit().bytes_max();
+        limit.filter(|bytes_max| batch.sent_bytes > *bytes_max && batch.records > 1 && batch.batches == 1)
+    }
+}
+
+/// Pieces of a batch with their numbers. Together they have its bytes of the source.
+fn pieces_of(whole: &Sent, pieces: Vec<Reencoded>) -> Vec<Planned> {
+    let (mut number, mut bytes_left, mut left) = (whole.number, whole.bytes, pieces.len());
+    let planned = |piece: Reencoded| {
+        let (records, upstream) = (piece.view.header().record_count.unsigned_abs(), piece.offset_at(0));
+        let bytes = bytes_left / left;
+        let batch = Sent {
+            number,
+            records,
+            upstream,
+            upstream_next: piece.offset_at(records.saturating_sub(1)) + 1,
+            bytes,
+            sent_bytes: piece.view.bytes().len(),
+            batches: 1,
+            max_timestamp_ms: piece.view.header().max_timestamp,
+            leader_epoch: whole.leader_epoch,
+        };
+        (number, bytes_left, left) = (batch.next_number(), bytes_left - bytes, left - 1);
+        Planned { batch, view: piece.view, gaps: piece.gaps, is_new: true }
+    };
+    pieces.into_iter().map(planned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Now = Duration::from_secs(50);
+
+    #[test]
+    fn a_limit_grows_until_it_is_none() {
+        let mut limit = SizeLimit::default();
+        limit.handle_time(NOW);
+        assert_eq!(limit.bytes_max(), None);
+        limit.handle_refused(NOW, 1 << 20);
+        assert_eq!(limit.bytes_max(), Some(655_360));
+        limit.handle_time(NOW + GROWS_EVERY - Duration::from_millis(1));
+        assert_eq!(limit.bytes_max(), Some(655_360));
+        limit.handle_time(NOW + GROWS_EVERY);
+        assert_eq!(limit.bytes_max(), Some(1_310_720));
+        limit.handle_refused(NOW + GROWS_EVERY, 1_310_000);
+        assert_eq!(limit.bytes_max(), Some(818_750));
+        limit.handle_time(NOW + 3 * GROWS_EVERY);
+        assert_eq!(limit.bytes_max(), Some(4 * 818_750));
+        limit.handle_time(Duration::MAX / 2);
+        assert_eq!(limit.bytes_max(), None);
+    }
+}
