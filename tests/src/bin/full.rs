@@ -11,8 +11,9 @@ use clap::{Parser, ValueEnum};
 use twinlog_tests::{
     deadline::now,
     scenario::{
-        Figures, Scale, Scenario, codecs, configs, copy, cuts, flows, identity, kills, kinds, lies, losses, memory,
-        merging, parity, quotas, racks, resume, run, standing, start, state, target, topics, transactions,
+        Figures, Scale, Scenario, codecs, configs, copy, cuts, flows, identity, kills, kinds, lies, losses,
+        memory, merging, parity, quotas, racks, resume, run, standing, start, state, target, topics,
+        transactions,
     },
 };
 

@@ -336,7 +336,7 @@ impl PartitionMachine {
                 self.go_on_copying(now);
             }
             Closing::Answer { answer: ProduceAnswer::Failed { code, .. }, batch }
-                if refuses(code) && self.merging.handle_refused(now, &batch, code) =>
+                if refuses(code) && self.goes_otherwise(now, &batch, code) =>
             {
                 let why = match batch.batches {
                     1 => format!("{code} for {} bytes: they go in smaller batches", batch.sent_bytes),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use twinlog_protocol::ErrorCode;
 
 use super::copying::out_of_range;
+use super::splitting::is_for_size;
 use super::{Case, Command, Event, GONE_AFTER, PartitionMachine, SourceSpan};
 use crate::machine::Now;
 use crate::machine::hold::{HoldReason, Side};
@@ -181,19 +182,24 @@ impl PartitionMachine {
 
     /// The record is skipped that the target refuses, if the operator wants that and it is the record's own fault.
     pub(super) fn skips(&mut self, batch: &Sent, code: ErrorCode) -> bool {
-        let is_its_own = matches!(
-            code,
-            ErrorCode::MessageTooLarge
-                | ErrorCode::RecordListTooLarge
-                | ErrorCode::InvalidTimestamp
-                | ErrorCode::InvalidRecord
-        );
-        let skips = self.config.losses.skips_refused && is_its_own && batch.records == 1;
+        let skips = self.skips_for(code) && batch.records == 1;
         if skips {
             let Sent { upstream, upstream_next, .. } = *batch;
             self.obstacle = Some(Obstacle::Refused { upstream, upstream_next });
         }
         skips
+    }
+
+    /// Whether a record that is refused so is skipped.
+    fn skips_for(&self, code: ErrorCode) -> bool {
+        let is_its_own = matches!(code, ErrorCode::InvalidTimestamp | ErrorCode::InvalidRecord);
+        self.config.losses.skips_refused && (is_its_own || is_for_size(code))
+    }
+
+    /// Whether a refused batch comes again in another form.
+    pub(super) fn goes_otherwise(&mut self, now: Now, batch: &Sent, code: ErrorCode) -> bool {
+        let finds_record = self.skips_for(code);
+        self.merging.handle_refused(now, batch, code, finds_record)
     }
 
     /// Losses that the state topic has told of.

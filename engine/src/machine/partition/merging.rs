@@ -133,11 +133,20 @@ impl Merging {
     }
 
     /// The target has refused a batch. Tells whether it comes again in another form: a merged one (G4), or one that can be cut.
-    pub(super) fn handle_refused(&mut self, now: Now, batch: &Sent, code: ErrorCode) -> bool {
+    /// So does one of several records, one of which is to be skipped, with `finds_record`.
+    pub(super) fn handle_refused(
+        &mut self,
+        now: Now,
+        batch: &Sent,
+        code: ErrorCode,
+        finds_record: bool,
+    ) -> bool {
         if batch.batches < 2 {
-            let is_cut = batch.records > 1 && is_for_size(code);
-            if is_cut {
-                self.limit.handle_refused(now, batch.sent_bytes);
+            let is_cut = batch.records > 1 && (is_for_size(code) || finds_record);
+            match is_for_size(code) {
+                _ if !is_cut => {}
+                true => self.limit.handle_refused(now, batch.sent_bytes),
+                false => self.limit.handle_bad_record(now, batch),
             }
             return is_cut;
         }
@@ -154,9 +163,10 @@ impl Merging {
         self.limit
     }
 
-    /// Some time has passed.
-    pub(super) fn handle_time(&mut self, now: Now) {
+    /// Some time has passed, and the copy has come to this upstream offset.
+    pub(super) fn handle_time(&mut self, now: Now, upstream: i64) {
         self.limit.handle_time(now);
+        self.limit.handle_position(upstream);
     }
 
     /// Nothing below this upstream offset is merged.

@@ -20,7 +20,7 @@ impl PartitionMachine {
     pub(super) fn send_ready(&mut self, now: Now) {
         let mut packed_bytes = 0;
         self.has_more_to_pack = false;
-        self.merging.handle_time(now);
+        self.merging.handle_time(now, self.backlog.oldest());
         while self.window.has_room() {
             if self.window.is_empty()
                 && self.backlog.is_ready()
@@ -54,7 +54,10 @@ impl PartitionMachine {
             if planned.is_new && self.config.packing.codec.is_some() {
                 packed_bytes += planned.batch.bytes;
             }
-            let Some(planned) = self.cut(planned) else { return };
+            if self.limit_of(&planned.batch).is_some() {
+                let Some(piece) = self.cut(planned) else { return };
+                planned = piece;
+            }
             if self.merging.goes_alone(&planned.batch) {
                 if !self.window.is_empty() {
                     self.backlog.put_back([planned]);

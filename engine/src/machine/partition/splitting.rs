@@ -1,4 +1,5 @@
-//! A batch of the source that the target refuses for its size goes in pieces.
+//! A batch of the source that the target refuses for its size goes in pieces; so does one that it refuses for one of its
+//! records, where those are skipped.
 //!
 //! - C1: every record keeps its number and its upstream offset, in whichever piece it goes; gaps go with their records.
 //! - C2: cut is what the target has refused, and what is as large. Where a single record is refused, the partition is held.
@@ -25,12 +26,28 @@ const BATCH_BYTES_MAX: usize = i32::MAX as usize;
 pub(super) struct SizeLimit {
     /// Bytes of a batch as it is sent, and when they double.
     known: Option<(usize, Now)>,
+    /// It counts below this upstream offset alone: there is the record to find that is not refused for its size.
+    below: Option<i64>,
 }
 
 impl SizeLimit {
     /// A batch of so many bytes was refused: half of it may pass, and a record more, so that two pieces will do.
     pub(super) fn handle_refused(&mut self, now: Now, bytes: usize) {
         self.known = Some(((bytes / 8 * 5).max(1), now + GROWS_EVERY));
+        self.below = None;
+    }
+
+    /// The same for a batch that holds a record which is refused whatever its size.
+    pub(super) fn handle_bad_record(&mut self, now: Now, batch: &Sent) {
+        self.handle_refused(now, batch.sent_bytes);
+        self.below = Some(batch.upstream_next);
+    }
+
+    /// Where the copy has come: behind the record that was looked for, no limit is known.
+    pub(super) fn handle_position(&mut self, upstream: i64) {
+        if self.below.is_some_and(|below| upstream >= below) {
+            *self = Self::default();
+        }
     }
 
     /// Lets the limit grow (C3).
@@ -73,7 +90,7 @@ impl PartitionMachine {
     }
 
     /// The limit, if the batch is to be cut for it.
-    fn limit_of(&self, batch: &Sent) -> Option<usize> {
+    pub(super) fn limit_of(&self, batch: &Sent) -> Option<usize> {
         let limit = self.merging.limit().bytes_max();
         limit.filter(|bytes_max| batch.sent_bytes > *bytes_max && batch.records > 1 && batch.batches == 1)
     }
@@ -125,5 +142,30 @@ mod tests {
         assert_eq!(limit.bytes_max(), Some(4 * 818_750));
         limit.handle_time(Duration::MAX / 2);
         assert_eq!(limit.bytes_max(), None);
+    }
+
+    #[test]
+    fn behind_a_record_that_was_looked_for_no_limit_is_known() {
+        let batch = Sent {
+            number: 5,
+            records: 20,
+            upstream: 100,
+            upstream_next: 120,
+            bytes: 800,
+            sent_bytes: 800,
+            batches: 1,
+            max_timestamp_ms: 0,
+            leader_epoch: 0,
+        };
+        let mut limit = SizeLimit::default();
+        limit.handle_bad_record(NOW, &batch);
+        limit.handle_position(119);
+        assert_eq!(limit.bytes_max(), Some(500));
+        limit.handle_position(120);
+        assert_eq!(limit.bytes_max(), None);
+        limit.handle_bad_record(NOW, &batch);
+        limit.handle_refused(NOW, 800);
+        limit.handle_position(120);
+        assert_eq!(limit.bytes_max(), Some(500), "its size was too much as well");
     }
 }

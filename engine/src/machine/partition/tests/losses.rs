@@ -245,3 +245,40 @@ fn a_broker_that_gets_topic_ids_has_not_made_its_topics_again() {
     bench.start();
     assert_eq!(bench.machine.fetch_wanted(bench.now), Some(100));
 }
+
+#[test]
+fn the_one_record_of_a_batch_that_the_target_refuses_is_found_and_skipped() {
+    let mut bench = Bench::copying();
+    bench.machine.config.losses.skips_refused = true;
+    bench.copied(100, 3);
+    let end = bench.now + Duration::from_secs(20);
+    // The record at 105 has a time that the target does not take.
+    while bench.machine.record().losses().events == 0 {
+        assert!(bench.now < end, "{:?}", bench.left);
+        let next = (!bench.left.is_empty()).then(|| bench.left.remove(0));
+        match next {
+            Some(Command::Produce { ticket, batch, .. }) => {
+                let view = BatchView::parse([&batch.head[..], &batch.body].concat().into()).unwrap();
+                let records = view.header().record_count.unsigned_abs();
+                let upstream = bench.machine.record().mark().map_or(100, |mark| mark.upstream);
+                if (upstream..upstream + i64::from(records)).contains(&105) {
+                    let code = ErrorCode::InvalidTimestamp;
+                    let answer = ProduceAnswer::Failed { code, detail: String::new() };
+                    bench.machine.handle_produced(bench.now, ticket, answer);
+                    bench.answer();
+                } else {
+                    bench.acknowledge(ticket, records);
+                }
+            }
+            Some(Command::Store { attempt: Some(_), .. }) => panic!("stored before it was found"),
+            Some(_) => {}
+            None if bench.machine.fetch_wanted(bench.now).is_some() => bench.fetched(103, 20),
+            None => bench.wake(),
+        }
+        if bench.left.iter().any(|command| matches!(command, Command::Store { attempt: Some(_), .. })) {
+            let (generation, loss) = bench.opens_within(0);
+            assert_eq!((generation.upstream_start, loss), (106, Loss::of(LossCause::Refused, 105, 106)));
+        }
+    }
+    assert_eq!(bench.machine.held(), None);
+}

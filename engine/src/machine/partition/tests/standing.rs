@@ -80,7 +80,7 @@ fn a_refused_batch_that_is_tried_again_holds_it_from_the_first_time_on() {
     let mut course = Course::new(bench.now);
     let refused = || ProduceAnswer::Failed { code: ErrorCode::MessageTooLarge, detail: String::new() };
     for retry in 0..3 {
-        bench.fetched(100, 3);
+        bench.fetched(100, 1);
         let ticket = bench.next_produce();
         bench.machine.handle_produced(bench.now, ticket, refused());
         let (fares, since) = look(&bench, &mut course);
@@ -90,8 +90,8 @@ fn a_refused_batch_that_is_tried_again_holds_it_from_the_first_time_on() {
         assert_eq!(look(&bench, &mut course), (fares, NOW));
         assert!(matches!(course.held(), Some(HoldReason::Refused { offset: 100, .. })));
     }
-    bench.fetched(100, 3);
+    bench.fetched(100, 1);
     let ticket = bench.next_produce();
-    bench.acknowledge(ticket, 3);
+    bench.acknowledge(ticket, 1);
     assert_eq!(look(&bench, &mut course), (Fares::Copying, bench.now));
 }
