@@ -5,7 +5,7 @@
 //! to the bottom of the file that it tests.
 //!
 //! - `real_copy`: one copy from beginning to end between real clusters; a new kind of record or batch goes here.
-//! - `real_kinds`: batches that are written anew, made by real brokers; a new kind of those goes here.
+//! - `real_kinds`: batches that are written anew, made by real brokers or at random; a new kind of those goes here.
 //! - `real_kills`: crashes, rivals, lost answers under live writing; a new way to interrupt twinlog goes here.
 //! - `real_losses`: records that a cluster loses, and what is told of it; a new way to lose some goes here.
 //! - `real_lies`: answers that lie, of every kind; a new kind of answer or of lie goes here.

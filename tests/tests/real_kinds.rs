@@ -1,11 +1,12 @@
 //! Kinds of batches that cannot go on as they stand, made by real brokers: thinned, of old formats, with the broker's time, to be
-//! in another codec, too large, in transactions of which committed ones count.
+//! in another codec, too large, in transactions of which committed ones count; and batches made at random, in all of these
+//! ways.
 
 use anyhow::Result;
 use twinlog_tests::{
     judge::Codec,
     real::Version,
-    scenario::{check, codecs, cuts, kinds, transactions},
+    scenario::{check, codecs, cuts, kinds, random, transactions},
 };
 
 #[test]
@@ -61,4 +62,9 @@ fn kills_while_committed_records_are_copied() -> Result<()> {
 #[test]
 fn committed_records_that_the_cleaner_has_thinned() -> Result<()> {
     check(&transactions::thinned())
+}
+
+#[test]
+fn batches_made_at_random() -> Result<()> {
+    check(&random::random_batches())
 }

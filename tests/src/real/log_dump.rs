@@ -7,8 +7,8 @@ use std::{
     process::Stdio,
 };
 
-use anyhow::{Context, Result, ensure};
-use twinlog_protocol::batch::{Entry, batches};
+use anyhow::{Context, Result, bail, ensure};
+use twinlog_protocol::batch::{BatchView, Entry, batches};
 
 use super::{Version, jars, kafka::Cluster};
 
@@ -84,6 +84,24 @@ pub fn magics(cluster: &Cluster, id: u16, topic: &str) -> Result<BTreeSet<i8>> {
         }
     }
     Ok(magics)
+}
+
+/// The batches of a topic as they lie in the log files of broker `id`, each with its partition: what our own reading of them
+/// says. The broker may be cleaning them: then a file may go away, or a batch be there twice.
+///
+/// # Errors
+/// When a file cannot be read, or holds something other than batches of magic 2.
+pub fn views(cluster: &Cluster, id: u16, topic: &str) -> Result<Vec<(u32, BatchView)>> {
+    let mut views = Vec::new();
+    for (partition, file) in segments(cluster, id, topic)? {
+        for entry in batches(fs::read(&file)?.into()) {
+            match entry.with_context(|| file.display().to_string())? {
+                Entry::Batch(view) => views.push((partition, view)),
+                Entry::Legacy { magic, .. } => bail!("{} holds magic {magic}", file.display()),
+            }
+        }
+    }
+    Ok(views)
 }
 
 /// The segment files of a topic in offset order, each with its partition.

@@ -5,6 +5,7 @@ pub mod kafka;
 pub mod log_dump;
 pub mod mirror_maker;
 pub mod ports;
+pub mod raw_producer;
 mod settings;
 
 use std::fmt;

@@ -59,7 +59,7 @@ pub fn into_one_codec(codec: Codec) -> Scenario {
 
 /// All batches of the target have this codec, dense sequences, and one producer id in each partition. Tells how many there
 /// are.
-fn ensure_codec(lab: &Lab, topic: &str, codec: Codec) -> Result<u64> {
+pub(super) fn ensure_codec(lab: &Lab, topic: &str, codec: Codec) -> Result<u64> {
     let mut count = 0;
     for (partition, batches) in log_dump::dump_topic(&lab.target, 1, topic)? {
         let other = batches.iter().find(|batch| batch.codec != codec.name());

@@ -18,6 +18,7 @@ pub mod merging;
 pub mod parity;
 pub mod quotas;
 pub mod racks;
+pub mod random;
 pub mod resume;
 pub mod standing;
 pub mod start;
@@ -68,6 +69,12 @@ impl Scale {
     #[must_use]
     pub fn topics(&self) -> u32 {
         if self.kills < 20 { 20 } else { 200 }
+    }
+
+    /// Batches made at random: 10,000 in a run of twenty kills.
+    #[must_use]
+    pub fn random_batches(&self) -> u32 {
+        if self.kills < 20 { 500 } else { 10_000 }
     }
 
     /// In how many ways an answer of each kind lies: each in one in a small run, in all five in a run of twenty kills.

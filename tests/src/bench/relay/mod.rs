@@ -11,9 +11,9 @@
 //! | `stamp` | the header of a batch |
 //! | `wire` | one blocking connection |
 
-pub(super) mod route;
+pub(crate) mod route;
 mod stamp;
-pub(super) mod wire;
+pub(crate) mod wire;
 mod worker;
 
 use std::{convert::Infallible, sync::mpsc, thread};

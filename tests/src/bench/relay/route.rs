@@ -37,10 +37,10 @@ pub(super) struct Route {
 
 /// A topic as one cluster tells of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::bench) struct Topic {
-    pub(in crate::bench) id: u128,
+pub(crate) struct Topic {
+    pub(crate) id: u128,
     /// Addresses by partition.
-    pub(in crate::bench) leaders: BTreeMap<i32, String>,
+    pub(crate) leaders: BTreeMap<i32, String>,
 }
 
 /// The routes of all partitions; makes the topic on the target.
@@ -82,7 +82,7 @@ fn deal(from: &Topic, to: &Topic, workers: usize) -> Vec<Route> {
 }
 
 /// None while the cluster does not know the topic; leaders as far as there are any.
-pub(in crate::bench) fn topic(wire: &mut Wire, name: &str) -> Result<Option<Topic>> {
+pub(crate) fn topic(wire: &mut Wire, name: &str) -> Result<Option<Topic>> {
     let asked = metadata_request::MetadataRequestTopic::default().with_name(Some(topic_name(name)));
     let request = MetadataRequest::default().with_topics(Some(vec![asked]));
     let answer: MetadataResponse = wire.call(&request)?;
@@ -142,7 +142,7 @@ fn create(wire: &mut Wire, name: &str, partitions: usize) -> Result<()> {
 }
 
 /// A producer id that nobody has had. A broker that has just started needs a moment.
-pub(super) fn new_producer_id(target: &str) -> Result<i64> {
+pub(crate) fn new_producer_id(target: &str) -> Result<i64> {
     let mut wire = Wire::connect(target)?;
     let request =
         InitProducerIdRequest::default().with_transactional_id(None).with_transaction_timeout_ms(60_000);

@@ -24,7 +24,7 @@ const CLIENT_ID: &str = "raw-relay";
 const READ_AHEAD_BYTES: usize = 4096;
 
 /// A connection.
-pub(in crate::bench) struct Wire {
+pub(crate) struct Wire {
     stream: BufReader<TcpStream>,
     next_correlation_id: i32,
     /// What is to be answered, in order.
@@ -32,7 +32,7 @@ pub(in crate::bench) struct Wire {
 }
 
 impl Wire {
-    pub(in crate::bench) fn connect(address: &str) -> Result<Self> {
+    pub(crate) fn connect(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).with_context(|| format!("connect to {address}"))?;
         stream.set_nodelay(true)?;
         let stream = BufReader::with_capacity(READ_AHEAD_BYTES, stream);
@@ -40,7 +40,7 @@ impl Wire {
     }
 
     /// Asks and waits for the answer; nothing else may be under way.
-    pub(in crate::bench) fn call<R: Request>(&mut self, request: &R) -> Result<R::Response> {
+    pub(crate) fn call<R: Request>(&mut self, request: &R) -> Result<R::Response> {
         let (version, correlation_id) = (R::API.versions().max, self.next_correlation_id);
         let frame = encode_frame(request, version, correlation_id, CLIENT_ID)?;
         self.next_correlation_id += 1;
@@ -50,7 +50,7 @@ impl Wire {
     }
 
     /// A frame in the newest version, to be written in the order of these calls.
-    pub(in crate::bench) fn frame(
+    pub(crate) fn frame(
         &mut self,
         api: Api,
         build: impl FnOnce(i16, i32, &str) -> Result<Gather, EncodeError>,
@@ -63,7 +63,7 @@ impl Wire {
     }
 
     /// Writes frames.
-    pub(in crate::bench) fn write(&mut self, frames: Gather) -> Result<()> {
+    pub(crate) fn write(&mut self, frames: Gather) -> Result<()> {
         Ok(write_all(self.stream.get_mut(), frames)?)
     }
 
@@ -73,7 +73,7 @@ impl Wire {
     }
 
     /// The version and the body of the next answer, a slice of `room`. What nobody uses any more of `room` is used again.
-    pub(in crate::bench) fn answer(&mut self, room: &mut Bytes) -> Result<(i16, Bytes)> {
+    pub(crate) fn answer(&mut self, room: &mut Bytes) -> Result<(i16, Bytes)> {
         let (api, version, correlation_id) = self.unanswered.pop_front().context("nothing was asked")?;
         let mut cursor = Cursor::new(self.read_frame(room)?);
         decode_response_header(&mut cursor, api, version, correlation_id)?;
