@@ -65,7 +65,12 @@ enum Treatment {
     Cleaned,
     /// The log begins inside a batch.
     Trimmed,
+    /// In pieces, as the target takes no larger ones.
+    Split,
 }
+
+/// What the target's topic takes where batches are split.
+const SPLIT_BYTES_MAX: usize = 4_000;
 
 const LARGE: Shape = Shape { records: (40, 200), value_bytes_max: 1_000, keys: 0, codec_run: 1 };
 const SMALL: Shape = Shape { records: (1, 4), value_bytes_max: 200, keys: 0, codec_run: 30 };
@@ -74,12 +79,12 @@ const ANY: Shape = Shape { records: (1, 200), value_bytes_max: 400, keys: 0, cod
 const WAYS: [Way; 10] = [
     Way { name: "whole", share: 30, shape: LARGE, ..Way::PLAIN },
     Way { name: "small", share: 20, shape: SMALL, ..Way::PLAIN },
-    // What is put together has to pass. With shape ANY, batches would have to be split, which the engine does not do yet.
     Way {
         name: "limited",
         share: 10,
-        shape: SMALL,
+        shape: ANY,
         target_configs: &[("max.message.bytes", "4000")],
+        treatment: Treatment::Split,
         ..Way::PLAIN
     },
     recoded("into.none", Codec::None),
@@ -200,7 +205,7 @@ fn write(lab: &mut Lab, scale: &Scale, way: &Way, mut random: fastrand::Rng) -> 
         written += 1;
     }
     match way.treatment {
-        Treatment::Whole | Treatment::Recoded(_) => {}
+        Treatment::Whole | Treatment::Recoded(_) | Treatment::Split => {}
         Treatment::Cleaned => {
             clean(lab, &topic, &mut producer, &keys)?;
             written += u64::try_from(keys.len())?;
@@ -284,6 +289,7 @@ fn copy(lab: &mut Lab) -> Result<()> {
 /// Every batch of the target is whole in the eyes of Kafka's own tool and by its CRC, and each way was really taken.
 fn arrived(lab: &Lab, mut figures: Figures) -> Result<Figures> {
     let (mut as_they_were, mut merged, mut recoded, mut with_holes, mut cut, mut crcs) = (0, 0, 0, 0, 0, 0);
+    let mut pieces = 0;
     for way in &WAYS {
         let topic = way.topic();
         let source = log_dump::views(&lab.source, 1, &topic)?;
@@ -302,6 +308,12 @@ fn arrived(lab: &Lab, mut figures: Figures) -> Result<Figures> {
                 as_they_were += target.iter().filter(|(_, batch)| bodies.contains(&batch.body())).count();
             }
             Treatment::Recoded(codec) => recoded += ensure_codec(lab, &topic, codec)?,
+            Treatment::Split => {
+                let largest = target.iter().map(|(_, batch)| batch.bytes().len()).max();
+                ensure!(largest <= Some(SPLIT_BYTES_MAX), "{topic} has a batch of {largest:?} bytes");
+                ensure!(target.len() > source.len(), "{topic}: {} of {}", target.len(), source.len());
+                pieces += target.len();
+            }
             Treatment::Cleaned | Treatment::Trimmed => {
                 for (partition, batches) in log_dump::dump_topic(&lab.target, 1, &topic)? {
                     ensure_one_producer(&topic, partition, &batches)?;
@@ -323,6 +335,7 @@ fn arrived(lab: &Lab, mut figures: Figures) -> Result<Figures> {
         ("batches with a new header alone", as_they_were),
         ("with holes", with_holes),
         ("cut at the log start", cut),
+        ("pieces of split ones", pieces),
         ("batches at the target, all CRCs hold", crcs),
     ];
     for (name, count) in counts {
