@@ -31,7 +31,7 @@ pub enum PartitionEntry {
         producer_epoch: i16,
         /// The next record to come, with its expected offsets.
         mark: Run,
-        /// Where the source's log was led when the record before the mark was written, if known.
+        /// The leader epoch of the last record before the mark, as far as known.
         epoch: Option<SourceEpoch>,
     },
 }
@@ -41,15 +41,24 @@ pub enum PartitionEntry {
 pub struct SourceEpoch {
     /// The leader epoch.
     pub leader_epoch: i32,
-    /// The first upstream offset with this epoch that was copied.
+    /// No record with this epoch that was copied lies before this upstream offset.
     pub start: i64,
+    /// The upstream offset right behind the last record with this epoch. A gap may follow, in which the epoch changes: only a
+    /// Fetch from here may name the epoch.
+    pub next: i64,
 }
 
 impl SourceEpoch {
-    /// The epoch that a record at `start` has, where the log has any.
+    /// What is known behind a batch with this leader epoch, -1 for none, that ends before `next`: `known` is what was known
+    /// before it, in a copy that began at `upstream_start`.
     #[must_use]
-    pub fn of(leader_epoch: i32, start: i64) -> Option<Self> {
-        (leader_epoch >= 0).then_some(Self { leader_epoch, start })
+    pub fn behind(known: Option<Self>, upstream_start: i64, leader_epoch: i32, next: i64) -> Option<Self> {
+        match known {
+            _ if leader_epoch < 0 => known,
+            Some(known) if known.leader_epoch == leader_epoch => Some(Self { next, ..known }),
+            // What lies between was not copied, or nobody knows its epoch.
+            _ => Some(Self { leader_epoch, start: known.map_or(upstream_start, |known| known.next), next }),
+        }
     }
 }
 
@@ -59,7 +68,7 @@ pub struct PartitionRecord {
     current: Option<Lineage>,
     /// The next record to come in `current`: all below is acknowledged. None until the first acknowledgement.
     mark: Option<Run>,
-    /// Of the record before `mark`, if known.
+    /// Of the last record before `mark` of which it is known.
     epoch: Option<SourceEpoch>,
     former: Vec<Lineage>,
     losses: Losses,
@@ -116,14 +125,14 @@ impl PartitionRecord {
     }
 
     /// Moves the mark of the current generation forward, never back. Runs that the mark has passed are forgotten. `epoch` is
-    /// that of the record before the mark, if known.
+    /// that of the last record before the mark, if known.
     pub fn advance(&mut self, mark: Run, epoch: Option<SourceEpoch>) {
         let Some(lineage) = &mut self.current else { return };
         if self.mark.is_none_or(|known| known.number < mark.number) {
             lineage.raise(mark);
             lineage.forget_before(mark.number);
             self.mark = Some(mark);
-            self.epoch = epoch;
+            self.epoch = epoch.or(self.epoch);
         }
     }
 
@@ -139,7 +148,7 @@ impl PartitionRecord {
         self.mark
     }
 
-    /// Of the record before the mark, if known.
+    /// Of the last record before the mark of which it is known.
     #[must_use]
     pub fn epoch(&self) -> Option<SourceEpoch> {
         self.epoch

@@ -5,7 +5,7 @@
 //! loss   kind i8 (0: nothing was lost), then if it is not 0
 //!        from i64, to i64 (-1: nobody knows), records i64
 //! epoch  leader epoch i32 (-1: not known), then if it is not -1
-//!        start i64
+//!        start i64, next i64
 //! ```
 
 use bytes::{BufMut, BytesMut};
@@ -56,6 +56,7 @@ pub(super) fn put_epoch(buffer: &mut BytesMut, epoch: Option<&SourceEpoch>) {
     let Some(epoch) = epoch else { return buffer.put_i32(-1) };
     buffer.put_i32(epoch.leader_epoch);
     buffer.put_i64(epoch.start);
+    buffer.put_i64(epoch.next);
 }
 
 pub(super) fn epoch(cursor: &mut Cursor) -> Result<Option<SourceEpoch>, DecodeError> {
@@ -63,5 +64,7 @@ pub(super) fn epoch(cursor: &mut Cursor) -> Result<Option<SourceEpoch>, DecodeEr
     if leader_epoch < 0 {
         return Ok(None);
     }
-    Ok(Some(SourceEpoch { leader_epoch, start: offset(cursor, "start of the leader epoch")? }))
+    let start = offset(cursor, "start of the leader epoch")?;
+    let next = offset(cursor, "end of the leader epoch")?;
+    Ok(Some(SourceEpoch { leader_epoch, start, next }))
 }

@@ -410,7 +410,7 @@ impl PartitionMachine {
         let sending = self.generation().map(|generation| (generation.producer_id, generation.producer_epoch));
         let goes_on = self.sending == sending && self.backlog.goes_on_from(position, self.source_compacts);
         if !goes_on {
-            let epoch = self.record.epoch().filter(|_| self.record.mark() == Some(position));
+            let epoch = self.record.epoch().filter(|epoch| epoch.next == position.upstream);
             self.backlog =
                 Backlog::new(position, epoch.map(|epoch| epoch.leader_epoch), self.source_compacts);
         }

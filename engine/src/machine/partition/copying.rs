@@ -269,8 +269,9 @@ impl PartitionMachine {
         }
         let downstream = base_offset + i64::from(batch.records);
         let mark = Run { downstream, ..lineage.at(next) };
-        let read = self.record.epoch().filter(|read| read.leader_epoch == batch.leader_epoch);
-        let epoch = read.or_else(|| SourceEpoch::of(batch.leader_epoch, batch.upstream));
+        let upstream_start = lineage.generation.upstream_start;
+        let epoch =
+            SourceEpoch::behind(self.record.epoch(), upstream_start, batch.leader_epoch, batch.upstream_next);
         self.record.advance(mark, epoch);
         self.is_disputed = false;
         let first = self.unsaved.map_or(now, |(first, _)| first);

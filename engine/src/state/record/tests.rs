@@ -26,7 +26,7 @@ fn examples() -> Vec<StateEntry> {
     ];
     let mark = Run { number: 1 << 40, upstream: 1 << 41, downstream: 3 };
     let lost = Loss { cause: LossCause::Refused, from: 7, to: None, records: 1 << 40 };
-    let epoch = Some(SourceEpoch { leader_epoch: 5, start: 1 << 40 });
+    let epoch = Some(SourceEpoch { leader_epoch: 5, start: 1 << 40, next: 1 << 41 });
     vec![
         StateEntry::Identity { producer_id: 4001, replaces: -1 },
         StateEntry::Partition(partition.clone(), PartitionEntry::Opened(generation, Some(lost))),

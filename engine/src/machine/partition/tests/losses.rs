@@ -117,7 +117,7 @@ fn a_source_that_was_cut_back_is_copied_from_where_it_differs() {
         let mut bench = Bench::copying().going_on();
         bench.copied(100, 3);
         let mark = Run { number: 6, upstream: 106, downstream: 26 };
-        let epoch = Some(SourceEpoch { leader_epoch: 4, start: 103 });
+        let epoch = Some(SourceEpoch { leader_epoch: 4, start: 103, next: 106 });
         bench.machine.record.advance(mark, epoch);
         (bench.log_end, bench.machine.must_line_up) = (26, true);
         bench.last_batch = Some(LastBatch { producer_epoch: EPOCH, last_sequence: 5 });
@@ -281,4 +281,24 @@ fn the_one_record_of_a_batch_that_the_target_refuses_is_found_and_skipped() {
         }
     }
     assert_eq!(bench.machine.held(), None);
+}
+
+#[test]
+fn behind_a_gap_no_epoch_is_named() {
+    // A marker of epoch 5 at 103, and the run behind it is stored before the batch before it is acknowledged.
+    let known = SourceEpoch::behind(None, 100, 4, 103);
+    assert_eq!(known, Some(SourceEpoch { leader_epoch: 4, start: 100, next: 103 }));
+    let mark = Run { number: 3, upstream: 104, downstream: 23 };
+    let mut record = PartitionRecord::default();
+    record.apply(&PartitionEntry::Opened(generation(EPOCH), None));
+    record.apply(&runs(&[(3, 104, 23)]));
+    record.advance(mark, known);
+    let mut bench = Bench { log_end: 23, ..Bench::new(record) };
+    bench.last_batch = Some(LastBatch { producer_epoch: EPOCH, last_sequence: 2 });
+    bench.start();
+    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(104));
+    assert_eq!(bench.machine.last_fetched_epoch(), -1, "epoch 4 ended before 104: it would look cut back");
+    let behind = SourceEpoch::behind(known, 100, 5, 110);
+    assert_eq!(behind, Some(SourceEpoch { leader_epoch: 5, start: 103, next: 110 }));
+    assert_eq!(SourceEpoch::behind(behind, 100, -1, 120), behind, "old formats have none");
 }
