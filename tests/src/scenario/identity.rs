@@ -16,6 +16,8 @@ use crate::{
 const PARTITIONS: u32 = 3;
 /// Records of a partition for each kill of a leader.
 const RECORDS_PER_KILL: u64 = 1000;
+/// In how many steps records come to those of whom one has another map.
+const STEPS: u64 = 10;
 /// How long the records of one kill may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -71,8 +73,11 @@ pub fn another_map() -> Scenario {
         let plan = Plan { deviant: true, ..plan("identity.deviant", RECORDS_PER_KILL, scale) };
         lab.judge.create_topics(&lab.target, &[NewTopic::new(&plan.topic, PARTITIONS)])?;
         let rivals = Rivals::start(&lab.target.bootstrap(), &plan)?;
-        rivals.release(plan.records);
-        wait(&rivals, plan.records * u64::from(PARTITIONS))?;
+        // Bit by bit, or one of them may have copied a whole partition before the others have begun.
+        for step in 1..=STEPS {
+            rivals.release(plan.records * step / STEPS);
+            wait(&rivals, plan.records * step / STEPS * u64::from(PARTITIONS))?;
+        }
         let tally = rivals.stop()?;
         ensure!(tally.copied[INSTANCES - 1] > 0, "the deviant copied nothing: {tally:?}");
         let verdict = judge(lab, &plan)?;
