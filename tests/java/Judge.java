@@ -87,6 +87,7 @@ public final class Judge {
             case "latency_start" -> LATENCY.put(c.get("name").asText(), new Latency(c));
             case "latency_stop" -> LATENCY.remove(c.get("name").asText()).stop(answer);
             case "compare" -> new Comparison(c.get("source").asText(), c.get("target").asText()).run(c, answer);
+            case "compare_latest" -> LastValues.compare(c, answer);
             case "read" -> Comparison.read(c, answer);
             default -> throw new IllegalArgumentException("no such command: " + c);
         }
@@ -639,6 +640,63 @@ public final class Judge {
                         .put("key", r.key() == null ? null : new String(r.key(), StandardCharsets.UTF_8))
                         .put("value", r.value() == null ? null : new String(r.value(), StandardCharsets.UTF_8));
             }
+        }
+    }
+
+    /** What readers of a compacted topic end with: the last value of each key, one partition at a time. */
+    static final class LastValues {
+        final Map<ByteBuffer, byte[]> values = new HashMap<>();
+        final KafkaConsumer<byte[], byte[]> consumer;
+        long records, keys, checksum;
+
+        LastValues(KafkaConsumer<byte[], byte[]> consumer) {
+            this.consumer = consumer;
+        }
+
+        static void compare(JsonNode c, ObjectNode answer) throws Exception {
+            String topic = c.get("topic").asText();
+            ArrayNode differences = answer.putArray("differences");
+            try (KafkaConsumer<byte[], byte[]> from = Comparison.consumer(c.get("source").asText());
+                 KafkaConsumer<byte[], byte[]> to = Comparison.consumer(c.get("target").asText())) {
+                LastValues source = new LastValues(from), target = new LastValues(to);
+                int partitions = from.partitionsFor(topic).size();
+                if (to.partitionsFor(topic).size() != partitions) throw new IllegalStateException("not " + partitions + " partitions of " + topic);
+                for (int p = 0; p < partitions; p++) {
+                    source.read(new TopicPartition(topic, p));
+                    target.read(new TopicPartition(topic, p));
+                    Set<ByteBuffer> all = new HashSet<>(source.values.keySet());
+                    all.addAll(target.values.keySet());
+                    String place = topic + "-" + p + " ";
+                    all.stream().filter(key -> !Arrays.equals(source.values.get(key), target.values.get(key))).limit(10)
+                        .forEach(key -> differences.add(place + text(key.array()) + ": source " + text(source.values.get(key))
+                            + "; target " + text(target.values.get(key))));
+                }
+                source.show(answer.putObject("source"));
+                target.show(answer.putObject("target"));
+            }
+        }
+
+        void read(TopicPartition partition) throws Exception {
+            values.clear();
+            Reader reader = new Reader(consumer, partition, -1);
+            for (ConsumerRecord<byte[], byte[]> r = reader.next(); r != null; r = reader.next(), records++)
+                if (r.value() == null) values.remove(ByteBuffer.wrap(r.key()));
+                else values.put(ByteBuffer.wrap(r.key()), r.value());
+            values.forEach((key, value) -> {
+                java.util.zip.CRC32C crc = new java.util.zip.CRC32C();
+                crc.update(key.array());
+                crc.update(value);
+                checksum += crc.getValue();
+            });
+            keys += values.size();
+        }
+
+        void show(ObjectNode side) {
+            side.put("records", records).put("keys", keys).put("checksum", checksum);
+        }
+
+        static String text(byte[] bytes) {
+            return bytes == null ? "none" : new String(bytes, StandardCharsets.UTF_8);
         }
     }
 

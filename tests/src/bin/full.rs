@@ -11,9 +11,9 @@ use clap::{Parser, ValueEnum};
 use twinlog_tests::{
     deadline::now,
     scenario::{
-        Figures, Scale, Scenario, codecs, configs, copy, cuts, flows, identity, kills, kinds, lies, losses,
-        memory, merging, parity, quotas, racks, random, resume, run, standing, start, state, target, topics,
-        transactions,
+        Figures, Scale, Scenario, codecs, compaction, configs, copy, cuts, flows, identity, kills, kinds,
+        lies, losses, memory, merging, parity, quotas, racks, random, resume, run, standing, start, state,
+        target, topics, transactions,
     },
 };
 
@@ -89,6 +89,7 @@ fn scenarios(matrix: Matrix) -> Vec<Scenario> {
     all.extend(racks::all());
     all.extend(memory::all());
     all.extend(kinds::all());
+    all.extend(compaction::all());
     all.extend(random::all());
     all.extend(transactions::all());
     all.extend(losses::all());

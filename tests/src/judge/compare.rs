@@ -101,6 +101,44 @@ impl Judge {
     }
 }
 
+/// What a reader of a compacted topic ends with.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct Latest {
+    /// Records that were read.
+    pub records: u64,
+    /// Keys whose last value is not null.
+    pub keys: u64,
+    /// Sum of the CRC-32C of each such key with its last value behind it.
+    pub checksum: u64,
+}
+
+/// The last value of each key on both sides.
+#[derive(Clone, Debug, Deserialize)]
+pub struct LatestVerdict {
+    /// On the source.
+    pub source: Latest,
+    /// On the target.
+    pub target: Latest,
+    /// Keys that do not have the same last value on both sides, in words: the first ten of each partition.
+    pub differences: Vec<String>,
+}
+
+impl Judge {
+    /// Compares what readers of a compacted topic end with: key by key, partition by partition.
+    ///
+    /// # Errors
+    /// When a side cannot be read, or the sides have different numbers of partitions.
+    pub fn compare_latest(
+        &mut self,
+        source: &Cluster,
+        target: &Cluster,
+        topic: &str,
+    ) -> Result<LatestVerdict> {
+        let (source, target) = (source.bootstrap(), target.bootstrap());
+        self.call(&json!({"do": "compare_latest", "source": source, "target": target, "topic": topic}))
+    }
+}
+
 fn comparison(source: &Cluster, target: &Cluster, topics: &[TopicPair]) -> Value {
     json!({"do": "compare", "source": source.bootstrap(), "target": target.bootstrap(), "topics": topics})
 }

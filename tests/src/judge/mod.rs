@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub use cluster::{NewTopic, Offsets, PartitionState, ProducerState};
-pub use compare::{TopicPair, Verdict};
+pub use compare::{Latest, LatestVerdict, TopicPair, Verdict};
 pub use workload::{
     Codec, End, Latency, LiveTopic, LiveWriter, Nulls, Shape, TextRecord, Transactions, WriteRecords,
 };

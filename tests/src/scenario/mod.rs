@@ -2,6 +2,7 @@
 
 mod batches;
 pub mod codecs;
+pub mod compaction;
 pub mod configs;
 pub mod copy;
 pub mod cuts;
@@ -69,6 +70,12 @@ impl Scale {
     #[must_use]
     pub fn topics(&self) -> u32 {
         if self.kills < 20 { 20 } else { 200 }
+    }
+
+    /// Records of a topic that is compacted while it is copied: 5,000,000 in a run of twenty kills.
+    #[must_use]
+    pub fn compacted_records(&self) -> u32 {
+        if self.kills < 20 { 50_000 } else { 5_000_000 }
     }
 
     /// Batches made at random: 10,000 in a run of twenty kills.
