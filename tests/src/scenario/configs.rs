@@ -333,8 +333,7 @@ pub fn quota_used_up() -> Scenario {
         lab.judge.write(&lab.source, &WriteRecords::new(&names[39], 3, 300))?;
         let servers = lab.target.bootstrap();
         lab.judge.quota(&servers, ADMIN, "controller_mutation_rate", Some(5))?;
-        let mut twinlog = lab.twinlog(&lab.flow("quota\\..*"), &["--until-caught-up"])?;
-        twinlog.wait_for_exit(Duration::from_secs(180), 0)?;
+        let twinlog = lab.catch_up(&lab.flow("quota\\..*"), Duration::from_secs(180))?;
         lab.judge.quota(&servers, ADMIN, "controller_mutation_rate", None)?;
         let told = lines(&twinlog, &["THROTTLING_QUOTA_EXCEEDED"])?;
         ensure!(told > 0, "the quota was never used up");

@@ -148,14 +148,12 @@ pub fn two_names_for_one_cluster() -> Scenario {
         lab.judge.write(&lab.source, &WriteRecords::new(topic, 1, 100))?;
         let [source, target] = [&lab.source, &lab.target].map(Cluster::bootstrap);
         let both_sides = FlowFile::clusters(&[("src", source.clone()), ("dst", source.clone())]);
-        let mut twinlog = lab.twinlog(&both_sides.flow("src", "dst", topic), &["--until-caught-up"])?;
-        twinlog.wait_for_exit(NOTICED, 64)?;
+        let twinlog = lab.end_with(64, &both_sides.flow("src", "dst", topic), NOTICED)?;
         ensure_told(&twinlog, &["`src` and `dst` are the same cluster (id "])?;
 
         let file = FlowFile::clusters(&[("src", source.clone()), ("again", source), ("dst", target)]);
         let file = file.flow("src", "dst", topic).flow("again", "dst", topic);
-        let mut twinlog = lab.twinlog(&file, &["--until-caught-up"])?;
-        twinlog.wait_for_exit(CATCH_UP, 64)?;
+        let twinlog = lab.end_with(64, &file, CATCH_UP)?;
         ensure_told(&twinlog, &["is the same cluster as", "`src`", "`again`"])?;
         let copied = topics(&mut lab.judge, &lab.target, topic)?;
         ensure!(copied.len() == 1, "one of the two flows runs: {copied:?}");

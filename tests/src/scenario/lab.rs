@@ -146,8 +146,16 @@ impl Lab {
     /// # Errors
     /// When it takes longer than `limit` or ends otherwise; its last lines are shown.
     pub fn catch_up(&mut self, flow: &FlowFile, limit: Duration) -> Result<Twinlog> {
+        self.end_with(0, flow, limit)
+    }
+
+    /// Runs twinlog until it has caught up, and expects this exit code.
+    ///
+    /// # Errors
+    /// As [`Lab::catch_up`].
+    pub fn end_with(&mut self, code: i32, flow: &FlowFile, limit: Duration) -> Result<Twinlog> {
         let mut run = self.twinlog(flow, &["--until-caught-up"])?;
-        run.wait_for_exit(limit, 0)?;
+        run.wait_for_exit(limit, code)?;
         Ok(run)
     }
 

@@ -12,7 +12,7 @@ use crate::{
         Version,
         kafka::{Cluster, ClusterSpec},
     },
-    twinlog::{FlowFile, Twinlog},
+    twinlog::FlowFile,
 };
 
 const CATCH_UP: Duration = Duration::from_secs(90);
@@ -265,7 +265,5 @@ fn write(lab: &mut Lab, topic: &str, ids: Range<u64>) -> Result<()> {
 
 /// Runs twinlog until it has caught up; what it logged when it ended with this code.
 fn exits_with(lab: &mut Lab, flow: &FlowFile, code: i32) -> Result<String> {
-    let mut twinlog: Twinlog = lab.twinlog(flow, &["--until-caught-up"])?;
-    twinlog.wait_for_exit(CATCH_UP, code)?;
-    twinlog.log()
+    lab.end_with(code, flow, CATCH_UP)?.log()
 }

@@ -96,8 +96,7 @@ pub fn of_each_partition() -> Scenario {
 
 /// The program's last lines say the same of a run of its own.
 fn ensure_summary(lab: &mut Lab, file: &FlowFile) -> Result<()> {
-    let mut twinlog = lab.twinlog(file, &["--until-caught-up"])?;
-    twinlog.wait_for_exit(SOON, 1)?;
+    let twinlog = lab.end_with(1, file, SOON)?;
     let log = twinlog.log()?;
     let has = |parts: &[&str]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
     let counts = ["stopped", "partitions=5", "copying=0", "caught_up=4", "waiting=0", "held=1"];

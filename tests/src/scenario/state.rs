@@ -58,8 +58,7 @@ pub fn state_topic_that_forgets() -> Scenario {
         }
         let forgets = NewTopic::new(STATE_TOPIC, 1).config("cleanup.policy", "delete");
         lab.judge.create_topics(&lab.target, &[forgets])?;
-        let mut twinlog = lab.twinlog(&lab.flow("kept\\..*"), &["--until-caught-up"])?;
-        twinlog.wait_for_exit(Duration::from_secs(60), 64)?;
+        let twinlog = lab.end_with(64, &lab.flow("kept\\..*"), Duration::from_secs(60))?;
         let log = twinlog.log()?;
         ensure!(log.contains("set cleanup.policy=compact"), "no remedy is told:\n{log}");
         ensure!(!lab.target_has(topic)?, "{topic} was made");
@@ -75,8 +74,7 @@ pub fn topic_copied_anew() -> Scenario {
         let (changed, other) = ("anew.changed", "anew.other");
         let flow = lab.flow("anew\\..*").with("on.loss", "hold");
         let exits_with = |lab: &mut Lab, code| {
-            let mut twinlog = lab.twinlog(&flow, &["--until-caught-up"])?;
-            twinlog.wait_for_exit(Duration::from_secs(60), code)?;
+            let twinlog = lab.end_with(code, &flow, Duration::from_secs(60))?;
             twinlog.log()
         };
         let records = |topic, first_id| WriteRecords { first_id, ..WriteRecords::new(topic, 2, RECORDS) };

@@ -115,8 +115,7 @@ pub fn topic_made_again() -> Scenario {
         sleep_ms(scale.seconds * 200);
         twinlog.stop()?;
         lab.judge.stop_live("again")?;
-        let mut last = lab.twinlog(&flow, &["--until-caught-up"])?;
-        last.wait_for_exit(Duration::from_secs(120), 1)?;
+        let last = lab.end_with(1, &flow, Duration::from_secs(120))?;
         wait_until_held(&last, victim)?;
         let records = lab.ensure_equal(&[healthy])?.records;
         let ends: Vec<i64> =

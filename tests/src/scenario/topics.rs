@@ -115,8 +115,7 @@ pub fn changed_between_runs() -> Scenario {
         lab.judge.delete_topic(&lab.source, topics[2])?;
         lab.create(&[NewTopic::new(topics[2], 1)])?;
         lab.judge.write(&lab.source, &WriteRecords::new(topics[2], 1, 60))?;
-        let mut twinlog = lab.twinlog(&flow, &["--until-caught-up"])?;
-        twinlog.wait_for_exit(Duration::from_secs(60), 1)?;
+        let twinlog = lab.end_with(1, &flow, Duration::from_secs(60))?;
         let log = twinlog.log()?;
         for topic in &topics[..3] {
             let is_held = log.lines().any(|line| line.contains("held") && line.contains(topic));

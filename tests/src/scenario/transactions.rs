@@ -98,8 +98,7 @@ pub fn changed_in_between() -> Scenario {
             lab.judge.transact(&lab.source, "kept", &write(100 * run + 20), End::Commit)?;
             let flow = lab.flow("committed\\.changed").with(KEY, level);
             let is_held = level == "read_uncommitted";
-            let mut twinlog = lab.twinlog(&flow, &["--until-caught-up"])?;
-            twinlog.wait_for_exit(CATCH_UP, i32::from(is_held))?;
+            let twinlog = lab.end_with(i32::from(is_held), &flow, CATCH_UP)?;
             let is_told = twinlog.log()?.contains("copied under another `isolation.level`");
             ensure!(is_told == is_held, "run {run}: {}", twinlog.log()?);
         }
