@@ -28,7 +28,11 @@ pub fn wall_time_ms() -> i64 {
 
 /// What the machine's wall clock says: for people, as [`wall_time_ms`].
 pub fn wall_time() -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_millis(wall_time_ms().max(0).unsigned_abs())
+    SystemTime::UNIX_EPOCH + since_1970()
+}
+
+fn since_1970() -> Duration {
+    Duration::from_millis(wall_time_ms().max(0).unsigned_abs())
 }
 
 /// Tells people when something was, by the wall clock.
@@ -47,8 +51,7 @@ const SET_BY: Duration = Duration::from_secs(1);
 impl WallClock {
     /// The wall clock's time at this moment of [`boot_time`].
     pub fn time_at(&mut self, at: Duration) -> SystemTime {
-        let wall = Duration::from_millis(wall_time_ms().max(0).unsigned_abs());
-        self.tell(at, wall.saturating_sub(boot_time()))
+        self.tell(at, since_1970().saturating_sub(boot_time()))
     }
 
     fn tell(&mut self, at: Duration, booted_at: Duration) -> SystemTime {

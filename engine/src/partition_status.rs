@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use crate::machine::course::lag_records;
 use crate::machine::hold::HoldReason;
 
 /// A partition at one moment.
@@ -30,7 +31,7 @@ impl PartitionStatus {
     /// Upstream offsets between the position and the end, as last seen.
     #[must_use]
     pub fn lag_records(&self) -> Option<u64> {
-        Some(self.readable_end?.saturating_sub(self.position?).max(0).unsigned_abs())
+        lag_records(self.position, self.readable_end)
     }
 }
 

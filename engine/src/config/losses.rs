@@ -21,7 +21,8 @@ pub(super) fn read(resolver: &mut Resolver<'_>) -> LossPolicy {
                 ("continue", OnTargetLoss::Continue),
             ],
         ),
-        skips_refused: word(resolver, "errors.tolerance", &[("none", false), ("all", true)]),
+        // Other words than MM2's are refused with those of its other keys.
+        skips_refused: resolver.find("errors.tolerance").is_some_and(|entry| entry.value.trim() == "all"),
     }
 }
 

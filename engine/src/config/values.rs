@@ -38,7 +38,8 @@ pub(super) fn check_process(properties: &Properties) -> impl Iterator<Item = Fau
 }
 
 /// Keys that are honoured and take one of the words that MM2 takes.
-const WORDS: [&str; 3] = ["exactly.once.source.support", "exactly.once.support", "isolation.level"];
+const WORDS: [&str; 4] =
+    ["errors.tolerance", "exactly.once.source.support", "exactly.once.support", "isolation.level"];
 
 fn judge(scope: Scope, name: &str, entry: &Entry) -> Option<Fault> {
     let Meaning { usage, .. } = keys::meaning(scope, name);

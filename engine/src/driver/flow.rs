@@ -1,7 +1,6 @@
 //! The task of one flow: it brings the clusters together, settles who writes, finds topics, and starts the shard.
 
 mod connect;
-mod deleted;
 mod earlier_copy;
 mod first_start;
 mod identity;
@@ -19,7 +18,6 @@ use tokio::time::sleep;
 use twinlog_protocol::fetch::IsolationLevel;
 
 use self::connect::{Connected, check_clusters, connect};
-use self::deleted::{DeletedTopics, GONE_AFTER};
 use self::mirrors::SourceState;
 use self::told::Told;
 use super::ask::Place;
@@ -37,6 +35,7 @@ use crate::io::cluster::ClusterClient;
 use crate::io::lane::Lane;
 use crate::io::memory::MemoryBudget;
 use crate::machine::cluster_names::ClusterNames;
+use crate::machine::deleted_topics::DeletedTopics;
 use crate::machine::loss::OnTargetLoss;
 use crate::machine::metadata::ClusterMetadata;
 use crate::machine::share::Share;
@@ -234,10 +233,8 @@ impl Flow {
             let is_passing = failures.iter().any(is_passing);
             // A listing with a lost answer is not the complete one that the flow has to catch up with.
             first &= is_passing;
-            let mut interval = self.config.refresh_topics_interval.unwrap_or(Duration::MAX);
-            if deleted.waits() {
-                interval = interval.min(GONE_AFTER);
-            }
+            let interval = self.config.refresh_topics_interval.unwrap_or(Duration::MAX);
+            let interval = interval.min(deleted.look_within().unwrap_or(Duration::MAX));
             sleep(match failures.is_empty() {
                 true => interval,
                 false if is_passing => interval.min(LOST_ANSWER_PAUSE),

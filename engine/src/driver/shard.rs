@@ -356,7 +356,8 @@ impl Shard {
             StateEntry::Start(entry) => self.starts.apply(&entry),
             StateEntry::Partition(key, entry) => match self.by_key.get(&key) {
                 Some(&slot) => self.touch(slot).handle_state(&entry),
-                None => self.records.entry(key).or_default().apply(&entry),
+                // Who copies the partition later does not tell again what was lost before.
+                None => drop(self.records.entry(key).or_default().apply(&entry)),
             },
             StateEntry::Mirror { target_topic } => drop(self.announced.insert(target_topic)),
             StateEntry::TopicSettings { .. } | StateEntry::Heartbeat => {}

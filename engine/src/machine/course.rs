@@ -35,6 +35,12 @@ pub struct Look<'a> {
     pub readable_end: Option<i64>,
 }
 
+/// Upstream offsets between a position and the end, where both are known.
+#[must_use]
+pub fn lag_records(position: Option<i64>, readable_end: Option<i64>) -> Option<u64> {
+    Some(readable_end?.saturating_sub(position?).max(0).unsigned_abs())
+}
+
 /// The phase of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing<'a> {

@@ -9,6 +9,7 @@ pub mod backoff;
 pub mod cluster_names;
 pub mod config_sync;
 pub mod course;
+pub mod deleted_topics;
 pub mod fetch_pace;
 pub mod fetch_plan;
 pub mod fetch_session;

@@ -72,14 +72,13 @@ pub struct PartitionRecord {
     epoch: Option<SourceEpoch>,
     former: Vec<Lineage>,
     losses: Losses,
-    last_loss: Option<Loss>,
 }
 
 impl PartitionRecord {
-    /// Applies an entry that was read from the state topic.
-    pub fn apply(&mut self, entry: &PartitionEntry) {
+    /// Applies an entry that was read from the state topic. The loss that it tells of, if that counts.
+    pub fn apply(&mut self, entry: &PartitionEntry) -> Option<Loss> {
         match entry {
-            PartitionEntry::Opened(generation, loss) => self.open(*generation, loss.as_ref()),
+            PartitionEntry::Opened(generation, loss) => return self.open(*generation, *loss),
             PartitionEntry::Runs { producer_id, producer_epoch, runs } => {
                 let known = self.current.iter_mut().chain(&mut self.former);
                 for lineage in known.filter(|lineage| is_of(lineage, *producer_id, *producer_epoch)) {
@@ -93,9 +92,10 @@ impl PartitionRecord {
                 }
             }
         }
+        None
     }
 
-    fn open(&mut self, generation: Generation, loss: Option<&Loss>) {
+    fn open(&mut self, generation: Generation, loss: Option<Loss>) -> Option<Loss> {
         if let Some(current) = &self.current {
             let opened = &current.generation;
             let is_newer = if generation.producer_id == opened.producer_id {
@@ -105,13 +105,10 @@ impl PartitionRecord {
                 self.former.iter().all(|former| former.generation.producer_id != generation.producer_id)
             };
             if !is_newer {
-                return;
+                return None;
             }
         }
-        if let Some(loss) = loss {
-            self.losses.add(loss);
-            self.last_loss = Some(*loss);
-        }
+        loss.iter().for_each(|loss| self.losses.add(loss));
         self.epoch = None;
         let mark = self.mark.take();
         if let Some(mut former) = self.current.replace(Lineage::new(generation)) {
@@ -122,6 +119,7 @@ impl PartitionRecord {
         if self.former.len() > FORMER_MAX {
             self.former.remove(0);
         }
+        loss
     }
 
     /// Moves the mark of the current generation forward, never back. Runs that the mark has passed are forgotten. `epoch` is
@@ -158,12 +156,6 @@ impl PartitionRecord {
     #[must_use]
     pub fn losses(&self) -> Losses {
         self.losses
-    }
-
-    /// The newest loss.
-    #[must_use]
-    pub fn last_loss(&self) -> Option<Loss> {
-        self.last_loss
     }
 
     /// Whether a generation before the current one copied from or to the topic with this id, which is gone: ids never come

@@ -11,7 +11,7 @@
 use super::hold::{HoldReason, Side};
 use super::line_up::{LastBatch, LinedUp};
 use super::lineage::Run;
-use super::loss::Loss;
+use super::loss::{Loss, LossCause};
 use super::partition_record::PartitionRecord;
 use super::sequence::number_of;
 
@@ -58,6 +58,14 @@ pub struct Opening {
     pub downstream_start: i64,
     /// What lies between the current generation and this one.
     pub loss: Option<Loss>,
+}
+
+impl Opening {
+    /// Whether the source's topic is another than the current generation's.
+    #[must_use]
+    pub fn is_of_new_source(&self) -> bool {
+        self.loss.is_some_and(|loss| loss.cause == LossCause::SourceRecreated)
+    }
 }
 
 /// What a partition does next.

@@ -1,7 +1,8 @@
 //! Messages of magic 0 and 1, from before Kafka 0.11, as batches of today: alone, or several in a compressed wrapper.
 //!
-//! L1 Offset, key, value and order are kept, and the codec unless another one is asked for; the timestamp is what a consumer sees, -1 where magic 0 has
-//! none. L2 The CRC of each message was right, the wrapper's and those inside. L3 A wrapper unpacks to no more than a limit.
+//! L1 Offset, key, value and order are kept, and the codec unless another one is asked for; the timestamp is what a consumer
+//! sees, -1 where magic 0 has none. L2 The CRC of each message was right, the wrapper's and those inside. L3 A wrapper unpacks
+//! to no more than a limit.
 //!
 //! A wrapper has the offset of its last message. Inside, magic 0 has the offsets themselves; magic 1 counts from the
 //! wrapper's first message, so that the broker need not pack it anew.

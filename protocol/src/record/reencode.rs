@@ -2,8 +2,8 @@
 //! it, its records have one time together that a header of ours would lose, or it is to be packed with another codec.
 //!
 //! E1 What is kept keeps key, value, headers, order and the timestamp that a consumer sees, and the batch its codec unless
-//! another one is asked for; the new batch is dense. E2 The new CRC covers what was read under the old one: a damaged batch is an error, not a fresh CRC.
-//! E3 Which upstream offsets the records had is told, gap by gap.
+//! another one is asked for; the new batch is dense. E2 The new CRC covers what was read under the old one: a damaged batch is
+//! an error, not a fresh CRC. E3 Which upstream offsets the records had is told, gap by gap.
 //!
 //! # References
 //! `LogValidator` (a producer's batch has no gaps), `DefaultRecordBatch` (log append time), `LogCleaner`.

@@ -35,6 +35,7 @@ use tokio::{
 use twinlog_engine::{
     io::cluster::{ClusterClient, ClusterConfig},
     machine::{
+        loss::LossPolicy,
         metadata::HostPort,
         partition::{MergeSizes, Packing, PartitionConfig},
     },
@@ -162,7 +163,7 @@ impl Rivals {
                 first_sequence: plan.first_sequence(),
                 backlog_bytes_max: BACKLOG_BYTES_MAX,
                 merge_sizes: MergeSizes::default(),
-                losses: twinlog_engine::machine::loss::LossPolicy::default(),
+                losses: LossPolicy::default(),
                 packing: Packing::default(),
             },
             upstreams: (0..partitions).map(|_| Upstream::new(plan.records, &mut random)).collect(),

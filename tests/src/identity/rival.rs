@@ -334,7 +334,9 @@ impl Life {
         static PROCESSES: AtomicU64 = AtomicU64::new(0);
         let read_to = field.logs[partition].len();
         let mut record = PartitionRecord::default();
-        field.logs[partition].read(0, read_to).iter().for_each(|entry| record.apply(entry));
+        for entry in field.logs[partition].read(0, read_to) {
+            record.apply(&entry);
+        }
         Self {
             process: PROCESSES.fetch_add(1, Ordering::Relaxed),
             machine: PartitionMachine::new(field.config.clone(), record),

@@ -6,7 +6,7 @@ use crate::driver::ask::Place;
 use crate::driver::lanes::LaneKey;
 use crate::io::lane::Lane;
 use crate::machine::Now;
-use crate::machine::course::Course;
+use crate::machine::course::{Course, lag_records};
 use crate::machine::fetch_plan::Pull;
 use crate::machine::fetch_session::Asked;
 use crate::machine::hold::Side;
@@ -157,15 +157,11 @@ impl Slot {
         let look = self.machine.look();
         self.course.handle_look(now, &look);
         let (position, readable_end) = (look.position, look.readable_end);
-        let lag = match (readable_end, position) {
-            (Some(end), Some(position)) => (end - position).max(0).unsigned_abs(),
-            _ => 0,
-        };
         if let (Goal::AtFirstFetch, Some(end)) = (self.goal, readable_end) {
             self.goal = Goal::Upstream(end);
         }
         // A log that was cut back, or made again, may end before it.
-        let end = self.machine.readable_end().unwrap_or(i64::MAX);
+        let end = readable_end.unwrap_or(i64::MAX);
         let has_reached = |goal: i64| position.is_some_and(|position| position >= goal.min(end));
         if matches!(self.goal, Goal::Upstream(goal) if has_reached(goal)) {
             self.goal = Goal::Reached;
@@ -175,7 +171,7 @@ impl Slot {
             has_caught_up: self.goal == Goal::Reached,
             without_leader: self.machine.without_leader().is_some(),
             waits: self.machine.waits().is_some(),
-            lag_records: lag,
+            lag_records: lag_records(position, readable_end).unwrap_or(0),
             losses: self.machine.record().losses(),
         }
     }

@@ -208,11 +208,8 @@ impl PartitionMachine {
                     }
                     Some((upstream_start, loss)) => {
                         let loss = opening.loss.or(loss);
-                        self.open(
-                            now,
-                            case,
-                            Opening { upstream_start: Some(upstream_start), loss, ..opening },
-                        );
+                        let upstream_start = Some(upstream_start);
+                        self.open(now, case, Opening { upstream_start, loss, ..opening });
                     }
                     None => {
                         self.commands.push_back(Command::RefreshMetadata(Side::Source));
@@ -320,18 +317,21 @@ impl PartitionMachine {
                     producer_id,
                 });
             }
-            Decision::Open(opening) if opening.upstream_start.is_none() && case.found.log_end > 0 => {
-                self.find_copy(case, opening);
-            }
-            Decision::Open(opening) if opening.upstream_start.is_none() => {
-                self.ask_source_span(case, opening);
-            }
-            Decision::Open(opening) => self.open(now, case, opening),
+            Decision::Open(opening) => self.prepare(now, case, opening),
         }
     }
 
-    /// Where our records end in the target's log.
-    pub(super) fn find_copy(&mut self, case: Case, opening: Opening) {
+    /// Opens a generation as soon as it is known where it begins.
+    pub(super) fn prepare(&mut self, now: Now, case: Case, opening: Opening) {
+        match opening.upstream_start {
+            Some(_) => self.open(now, case, opening),
+            // The target may hold a copy, and then ends with what was copied last; but not of a source that is another.
+            None if case.found.log_end > 0 && !opening.is_of_new_source() => self.find_copy(case, opening),
+            None => self.ask_source_span(case, opening),
+        }
+    }
+
+    fn find_copy(&mut self, case: Case, opening: Opening) {
         let attempt = self.ask(case, Step::Copy(opening));
         let (to, producer_id) = (case.found.log_end, self.config.producer_id);
         self.commands.push_back(Command::FindCopy { attempt, to, producer_id });
@@ -342,7 +342,7 @@ impl PartitionMachine {
         self.commands.push_back(Command::TakeProducerId { attempt });
     }
 
-    pub(super) fn ask_source_span(&mut self, case: Case, opening: Opening) {
+    fn ask_source_span(&mut self, case: Case, opening: Opening) {
         let attempt = self.ask(case, Step::SourceSpan(opening));
         self.commands.push_back(Command::AskSourceSpan { attempt });
     }
@@ -361,7 +361,7 @@ impl PartitionMachine {
     }
 
     /// Stores a generation before its first batch.
-    pub(super) fn open(&mut self, now: Now, case: Case, opening: Opening) {
+    fn open(&mut self, now: Now, case: Case, opening: Opening) {
         let Some(upstream_start) = opening.upstream_start else { return self.wait(now) };
         if case.record_changes != self.record_changes {
             // Another instance opened one while we were asking.
@@ -375,9 +375,8 @@ impl PartitionMachine {
             return self.take_producer_id(case, opening);
         }
         // One loss at a time: where the target was made again, too, the next look finds that.
-        let keeps_target = opening.loss.is_some_and(|loss| loss.cause == LossCause::SourceRecreated);
         let target_topic_id = current
-            .filter(|_| keeps_target)
+            .filter(|_| opening.is_of_new_source())
             .map_or(case.here.target_topic_id, |current| current.target_topic_id);
         let (producer_epoch, first_sequence) = match opening.producer_epoch {
             Some(producer_epoch) => (producer_epoch, 0),

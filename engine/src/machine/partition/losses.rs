@@ -12,7 +12,7 @@ use twinlog_protocol::ErrorCode;
 
 use super::copying::out_of_range;
 use super::splitting::is_for_size;
-use super::{Case, Command, Event, GONE_AFTER, PartitionMachine, SourceSpan};
+use super::{Case, Command, GONE_AFTER, PartitionMachine, SourceSpan};
 use crate::machine::Now;
 use crate::machine::hold::{HoldReason, Side};
 use crate::machine::lineage::Run;
@@ -107,26 +107,22 @@ impl PartitionMachine {
 
     /// The stored generation cannot be used: it is held, or another one takes its place.
     pub(super) fn handle_conflict(&mut self, now: Now, case: Case, reason: HoldReason) {
-        let Some((side, opening)) = self.way_out(&case, &reason) else {
-            if matches!(reason, HoldReason::TargetShorter { .. }) && !self.lasts(now, STALE_LEADER_MAX) {
-                return self.look_again(now, Side::Target, &reason);
-            }
-            return self.hold(now, reason);
+        let way_out = self.way_out(&case, &reason);
+        // O2, also for what is held at last: a target that is too short.
+        let passes = match reason {
+            HoldReason::TargetShorter { .. } => Some((Side::Target, STALE_LEADER_MAX)),
+            HoldReason::Recreated { side } => way_out.map(|_| (side, GONE_AFTER)),
+            _ => None,
         };
-        let is_shorter = matches!(reason, HoldReason::TargetShorter { .. });
-        if !self.lasts(now, if is_shorter { STALE_LEADER_MAX } else { GONE_AFTER }) {
-            return self.look_again(now, side, &reason);
-        }
-        match (side, opening.upstream_start) {
-            (_, Some(_)) => self.open(now, case, opening),
-            // The target still holds what it did not lose, hence where the copy ends.
-            (Side::Target, None) if case.found.log_end > 0 => self.find_copy(case, opening),
-            (_, None) => self.ask_source_span(case, opening),
+        match (passes, way_out) {
+            (Some((side, wait)), _) if !self.lasts(now, wait) => self.look_again(now, side, &reason),
+            (_, Some(opening)) => self.prepare(now, case, opening),
+            (_, None) => self.hold(now, reason),
         }
     }
 
-    /// On which side records were lost, and how the copy goes on, if the operator lets it.
-    fn way_out(&self, case: &Case, reason: &HoldReason) -> Option<(Side, Opening)> {
+    /// How the copy goes on, if the operator lets it.
+    fn way_out(&self, case: &Case, reason: &HoldReason) -> Option<Opening> {
         let (floor, log_end) = (self.record.floor()?, case.found.log_end);
         let opening = |upstream_start, loss| Opening {
             producer_epoch: next_epoch(&self.record),
@@ -138,8 +134,8 @@ impl PartitionMachine {
             let loss = Loss::of(LossCause::TargetLost, from, floor.downstream);
             match self.config.losses.on_target_loss {
                 OnTargetLoss::Hold => None,
-                OnTargetLoss::Recopy => Some((Side::Target, opening(None, loss.without_records()))),
-                OnTargetLoss::Continue => Some((Side::Target, opening(Some(floor.upstream), loss))),
+                OnTargetLoss::Recopy => Some(opening(None, loss.without_records())),
+                OnTargetLoss::Continue => Some(opening(Some(floor.upstream), loss)),
             }
         };
         match *reason {
@@ -152,7 +148,7 @@ impl PartitionMachine {
                     Loss { cause: LossCause::SourceRecreated, from: floor.upstream, to: None, records: 0 },
                     |end| Loss::of(LossCause::SourceRecreated, floor.upstream, end),
                 );
-                Some((Side::Source, opening(None, loss)))
+                Some(opening(None, loss))
             }
             HoldReason::Recreated { side: Side::Target }
                 if !self.record.has_left(case.here.target_topic_id) =>
@@ -200,14 +196,5 @@ impl PartitionMachine {
     pub(super) fn goes_otherwise(&mut self, now: Now, batch: &Sent, code: ErrorCode) -> bool {
         let finds_record = self.skips_for(code);
         self.merging.handle_refused(now, batch, code, finds_record)
-    }
-
-    /// Losses that the state topic has told of.
-    pub(super) fn tell_losses(&mut self, events_before: u64) {
-        if self.record.losses().events > events_before
-            && let Some(loss) = self.record.last_loss()
-        {
-            self.commands.push_back(Command::Emit(Event::Lost(loss)));
-        }
     }
 }

@@ -142,13 +142,15 @@ impl Merging {
         finds_record: bool,
     ) -> bool {
         if batch.batches < 2 {
-            let is_cut = batch.records > 1 && (is_for_size(code) || finds_record);
-            match is_for_size(code) {
-                _ if !is_cut => {}
-                true => self.limit.handle_refused(now, batch.sent_bytes),
-                false => self.limit.handle_bad_record(now, batch),
+            if batch.records < 2 || !(is_for_size(code) || finds_record) {
+                return false;
             }
-            return is_cut;
+            if is_for_size(code) {
+                self.limit.handle_refused(now, batch.sent_bytes);
+            } else {
+                self.limit.handle_bad_record(now, batch);
+            }
+            return true;
         }
         if is_for_size(code) {
             self.bytes_max = batch.bytes.min(batch.sent_bytes) / 2;

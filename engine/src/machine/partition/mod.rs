@@ -278,9 +278,9 @@ impl PartitionMachine {
     /// An entry about this partition was read from the state topic, our own or another instance's.
     pub fn handle_state(&mut self, entry: &PartitionEntry) {
         let before = (self.record.mark(), self.record.current().map(|lineage| lineage.generation));
-        let losses_before = self.record.losses().events;
-        self.record.apply(entry);
-        self.tell_losses(losses_before);
+        if let Some(loss) = self.record.apply(entry) {
+            self.commands.push_back(Command::Emit(Event::Lost(loss)));
+        }
         let after = (self.record.mark(), self.record.current().map(|lineage| lineage.generation));
         if before != after {
             self.record_changes += 1;

@@ -3,21 +3,19 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::machine::Now;
-use crate::machine::topic_sync::TopicPlan;
-
-/// A topic that metadata leaves out for this long is gone. Shorter, a broker may just be starting.
-pub(super) const GONE_AFTER: Duration = Duration::from_secs(10);
+use super::Now;
+use super::partition::GONE_AFTER;
+use super::topic_sync::TopicPlan;
 
 /// Since when topics have been missing that were copied before.
 #[derive(Debug, Default)]
-pub(super) struct DeletedTopics {
+pub struct DeletedTopics {
     since: HashMap<String, Now>,
 }
 
 impl DeletedTopics {
     /// Moves what has been missing for long enough to the topics to create.
-    pub(super) fn make_again(&mut self, now: Now, plan: &mut TopicPlan) {
+    pub fn make_again(&mut self, now: Now, plan: &mut TopicPlan) {
         self.since.retain(|topic, _| plan.deleted.iter().any(|deleted| deleted.target_topic == *topic));
         let since = &mut self.since;
         let due = plan.deleted.extract_if(.., |topic| {
@@ -27,9 +25,10 @@ impl DeletedTopics {
         plan.create.extend(due);
     }
 
-    /// Whether some have not been missing for long enough.
-    pub(super) fn waits(&self) -> bool {
-        !self.since.is_empty()
+    /// How soon to look again, where some have not been missing for long enough.
+    #[must_use]
+    pub fn look_within(&self) -> Option<Duration> {
+        (!self.since.is_empty()).then_some(GONE_AFTER)
     }
 }
 
@@ -55,8 +54,8 @@ mod tests {
         assert_eq!(look(&mut deleted, 100, &["a", "b"]), (0, 2));
         assert_eq!(look(&mut deleted, 105, &["a"]), (0, 1), "b came back");
         assert_eq!(look(&mut deleted, 110, &["a", "b"]), (1, 1));
-        assert!(deleted.waits());
+        assert_eq!(deleted.look_within(), Some(GONE_AFTER));
         assert_eq!(look(&mut deleted, 111, &[]), (0, 0));
-        assert!(!deleted.waits());
+        assert_eq!(deleted.look_within(), None);
     }
 }
