@@ -33,6 +33,7 @@ pub mod bench;
 pub mod capture_logs;
 pub mod deadline;
 pub mod delay;
+pub mod fuzzing;
 pub mod identity;
 pub mod judge;
 pub mod lies;
