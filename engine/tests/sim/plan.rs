@@ -117,11 +117,9 @@ impl Plan {
         // Of its own, so that schedules without merging stay what they were.
         let mut merging = Rng::with_seed(rng.clone().u64(..));
         let batch_bytes_max = [usize::MAX, usize::MAX, 300, 600][merging.usize(..4)];
-        // Batches of the source, of up to 11 records, are cut for these. The least takes one record: rivals who dispute every
-        // batch over slow links would copy one in a second or two.
-        let least = if instances > 1 { 150 } else { 90 };
+        // Batches of the source, of up to 11 records, are cut for these; the least takes one record.
         let cuts = Rng::with_seed(merging.clone().u64(..)).usize(..8);
-        let batch_bytes_max = [least, 150].get(cuts).copied().unwrap_or(batch_bytes_max);
+        let batch_bytes_max = [90, 150].get(cuts).copied().unwrap_or(batch_bytes_max);
         Self {
             instances,
             partitions: rng.usize(1..=3),
