@@ -38,6 +38,12 @@ impl Peer {
     /// In the order of the table; the last one is what the others are compared with.
     pub const ALL: [Self; 4] = [Self::MirrorMaker, Self::TunedMirrorMaker, Self::RawRelay, Self::Twinlog];
 
+    /// Whether it can do what `workload` asks for: the raw relay packs nothing anew.
+    #[must_use]
+    pub fn copies(self, workload: &Workload) -> bool {
+        self != Self::RawRelay || workload.compression_type.is_none()
+    }
+
     /// What `--peers` and the names of logs call it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -89,8 +95,17 @@ impl Entry {
             file = file.with(&format!("{of}.storage.replication.factor"), "1");
         }
         if peer == Peer::TunedMirrorMaker {
-            file = tuned(file, &from, &to, workload.codec);
+            file = tuned(file, &from, &to, workload.compression_type.unwrap_or(workload.codec));
         }
+        file = match (peer, workload.compression_type) {
+            (Peer::Twinlog, Some(codec)) => {
+                file.with(&format!("{from}->{to}.compression.type"), codec.name())
+            }
+            (Peer::MirrorMaker, Some(codec)) => {
+                file.with(&format!("{to}.producer.compression.type"), codec.name())
+            }
+            _ => file,
+        };
         let servers = [source.proxied_bootstrap(), target.proxied_bootstrap()];
         Self { peer, remote_topic: format!("{from}.{topic}"), topic: topic.to_owned(), servers, file }
     }

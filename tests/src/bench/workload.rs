@@ -16,8 +16,10 @@ pub struct Workload {
     pub title: &'static str,
     /// Of the topic.
     pub partitions: u32,
-    /// Of all batches.
+    /// Of all batches on the source.
     pub codec: Codec,
+    /// The flow's `compression.type`, where batches are not to keep their codec.
+    pub compression_type: Option<Codec>,
     /// Whether what a process does when all is copied is measured, too.
     pub idles: bool,
     size: Size,
@@ -37,7 +39,7 @@ enum Size {
 
 impl Workload {
     /// What the table shows.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 7] = [
         Self {
             topic: "plain",
             title: "1,000 B, not compressed",
@@ -69,13 +71,34 @@ impl Workload {
             idles: true,
             ..Self::FOUR_PARTITIONS
         },
+        Self {
+            topic: "recode-lz4",
+            title: "1,000 B of JSON, packed with lz4",
+            compression_type: Some(Codec::Lz4),
+            ..Self::RECODED
+        },
+        Self {
+            topic: "recode-zstd",
+            title: "1,000 B of JSON, packed with zstd",
+            compression_type: Some(Codec::Zstd),
+            ..Self::RECODED
+        },
+        Self {
+            topic: "recode-gzip",
+            title: "1,000 B of JSON, packed with gzip",
+            compression_type: Some(Codec::Gzip),
+            ..Self::RECODED
+        },
     ];
+
+    const RECODED: Self = Self { value_bytes: 1000, shape: Shape::Json, ..Self::FOUR_PARTITIONS };
 
     const FOUR_PARTITIONS: Self = Self {
         topic: "",
         title: "",
         partitions: 4,
         codec: Codec::None,
+        compression_type: None,
         idles: false,
         size: Size::ByBytes,
         value_bytes: 200,
@@ -129,7 +152,9 @@ impl Workload {
 /// # Errors
 /// What the clusters answered.
 pub fn warm_up(judge: &mut Judge, clusters: [&Cluster; 2], gigabytes: f64) -> Result<()> {
-    for workload in Workload::ALL.iter().filter(|workload| matches!(workload.size, Size::ByBytes)) {
+    let teaches =
+        |workload: &&Workload| matches!(workload.size, Size::ByBytes) && workload.compression_type.is_none();
+    for workload in Workload::ALL.iter().filter(teaches) {
         let topic = format!("warm-up-{}", workload.topic);
         for cluster in clusters {
             workload.write_into(&topic, judge, cluster, workload.records(gigabytes)?)?;

@@ -31,7 +31,7 @@ struct Arguments {
     /// Copies by each; the table shows medians
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Only these workloads, with commas: plain, json-lz4, single, wide
+    /// Only these workloads, with commas: plain, json-lz4, single, wide, recode (or recode-lz4, -zstd, -gzip)
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these replicators, with commas: mm2, tuned, relay, twinlog
@@ -66,8 +66,10 @@ impl Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let workloads = chosen(&Workload::ALL, &arguments.only, |workload| workload.topic)?;
+    let mut workloads = chosen(&Workload::ALL, &arguments.only, |workload| workload.topic)?;
     let peers = chosen(&Peer::ALL, &arguments.peers, |peer| peer.name())?;
+    workloads.retain(|workload| peers.iter().any(|peer| peer.copies(workload)));
+    ensure!(!workloads.is_empty(), "nobody of {:?} can do {:?}", arguments.peers, arguments.only);
     for workload in &workloads {
         workload.records(arguments.gigabytes)?;
     }
@@ -94,7 +96,7 @@ fn main() -> Result<()> {
         let records = workload.records(arguments.gigabytes)?;
         println!("{records} records of {}", workload.title);
         let mut measured: Vec<(Peer, Vec<Measurement>)> =
-            peers.iter().map(|peer| (*peer, Vec::new())).collect();
+            peers.iter().filter(|peer| peer.copies(&workload)).map(|peer| (*peer, Vec::new())).collect();
         for _ in 0..arguments.rounds {
             for (peer, rounds) in &mut measured {
                 races += 1;
@@ -112,13 +114,16 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Those of `all` whose names were given; all where none was.
+/// Those of `all` whose names, or what stands in them before a hyphen, were given; all where none was.
 fn chosen<T: Copy>(all: &[T], names: &[String], name_of: impl Fn(&T) -> &'static str) -> Result<Vec<T>> {
     let known: Vec<&str> = all.iter().map(&name_of).collect();
+    let means = |name: &str, one: &str| {
+        one.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
     for name in names {
-        ensure!(known.contains(&name.as_str()), "{name:?} is none of {}", known.join(", "));
+        ensure!(known.iter().any(|one| means(name, one)), "{name:?} is none of {}", known.join(", "));
     }
-    let is_chosen = |one: &&T| names.is_empty() || names.iter().any(|name| name == name_of(one));
+    let is_chosen = |one: &&T| names.is_empty() || names.iter().any(|name| means(name, name_of(one)));
     Ok(all.iter().filter(is_chosen).copied().collect())
 }
 
