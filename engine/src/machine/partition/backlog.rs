@@ -290,7 +290,7 @@ impl Backlog {
 
     /// The batches that may be sent now and can go as one: each of them `joins`, and they follow on without a gap.
     #[must_use]
-    pub(super) fn stretch(&self, limits: &Limits, joins: impl Fn(&Sent) -> bool) -> Stretch {
+    pub(super) fn stretch(&self, limits: &Limits, joins: impl Fn(&Planned) -> bool) -> Stretch {
         let mut stretch = Stretch::default();
         let mut records = 0u32;
         let mut last: Option<&Planned> = None;
@@ -299,7 +299,7 @@ impl Backlog {
             records = records.saturating_add(batch.records);
             let fits = stretch.bytes + batch.bytes <= limits.bytes_max && records <= limits.records_max;
             let follows = last.is_none_or(|last| can_merge(last.view.header(), view.header(), limits.codec));
-            if !(fits && follows && batch.next_number() <= self.stored_below && joins(batch)) {
+            if !(fits && follows && batch.next_number() <= self.stored_below && joins(planned)) {
                 break;
             }
             stretch.batches += 1;

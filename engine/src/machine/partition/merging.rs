@@ -11,10 +11,9 @@
 use std::time::Duration;
 
 use twinlog_protocol::ErrorCode;
-use twinlog_protocol::batch::Compression;
 
 use super::PartitionMachine;
-use super::backlog::{Limits, Planned, Stretch};
+use super::backlog::{Limits, Packing, Planned, Stretch};
 use super::splitting::{SizeLimit, is_for_size};
 use crate::machine::Now;
 use crate::machine::produce_window::Sent;
@@ -31,7 +30,8 @@ const UNPACKED_BYTES_MAX: usize = 1 << 20;
 pub struct MergeSizes {
     /// A batch below this is small: it goes with its neighbours, wherever several wait.
     pub small_bytes: usize,
-    /// Small batches are put together up to this size: little enough to cost no delay.
+    /// Small batches are put together up to this size: little enough to cost no delay. So are those that are packed anew,
+    /// which costs less and gives less the more of them are one.
     pub small_merged_bytes_max: usize,
     /// Behind a full window on a long link batches of any size are, up to this one.
     pub merged_bytes_max: usize,
@@ -55,8 +55,7 @@ impl Default for MergeSizes {
 #[derive(Debug)]
 pub(super) struct Merging {
     sizes: MergeSizes,
-    /// The codec that all batches are sent in; none where each keeps its own.
-    codec: Option<Compression>,
+    packing: Packing,
     /// The largest merged one that is not refused, as far as refusals have told. Outlasts line-ups.
     bytes_max: usize,
     /// The same of batches as the source has them, which outlasts line-ups, too.
@@ -77,10 +76,10 @@ pub(super) struct Merging {
 }
 
 impl Merging {
-    pub(super) fn new(sizes: MergeSizes, codec: Option<Compression>) -> Self {
+    pub(super) fn new(sizes: MergeSizes, packing: Packing) -> Self {
         Self {
             sizes,
-            codec,
+            packing,
             bytes_max: usize::MAX,
             limit: SizeLimit::default(),
             one_by_one_below: i64::MIN,
@@ -96,7 +95,7 @@ impl Merging {
     /// Another leader may be elsewhere, and take other sizes.
     pub(super) fn handle_line_up(&mut self) {
         let Self { bytes_max, limit, one_by_one_below, .. } = *self;
-        *self = Self { bytes_max, limit, one_by_one_below, ..Self::new(self.sizes, self.codec) };
+        *self = Self { bytes_max, limit, one_by_one_below, ..Self::new(self.sizes, self.packing) };
     }
 
     /// The leader was asked something that it answers at once.
@@ -214,8 +213,8 @@ impl Merging {
             bytes_max,
             records_max: RECORDS_MAX,
             sent_bytes_max,
-            unpacked_bytes_max: UNPACKED_BYTES_MAX,
-            codec: self.codec,
+            unpacked_bytes_max: UNPACKED_BYTES_MAX.min(self.packing.unpacked_bytes_max),
+            codec: self.packing.codec,
         }
     }
 }
@@ -262,8 +261,8 @@ impl PartitionMachine {
     /// The waiting batches that may go as one.
     fn stretch(&self, limits: &Limits) -> Stretch {
         let merges_all = self.merging.merges_all();
-        self.backlog.stretch(limits, |batch| {
-            (merges_all || batch.bytes < self.merging.sizes.small_bytes)
+        self.backlog.stretch(limits, |Planned { batch, view, .. }| {
+            (merges_all || batch.bytes < self.merging.sizes.small_bytes || self.is_to_pack(view.header()))
                 && batch.upstream >= self.merging.one_by_one_below
                 // Whether it is damaged is to be told of it alone.
                 && self.check_crc_at != Some(batch.upstream)

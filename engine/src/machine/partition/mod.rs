@@ -197,7 +197,7 @@ impl PartitionMachine {
     #[must_use]
     pub fn new(config: PartitionConfig, record: PartitionRecord) -> Self {
         Self {
-            merging: Merging::new(config.merge_sizes, config.packing.codec),
+            merging: Merging::new(config.merge_sizes, config.packing),
             config,
             record,
             record_changes: 0,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use twinlog_protocol::batch::{ProducerStamp, rewrite};
+use twinlog_protocol::batch::{BatchHeader, ProducerStamp, rewrite};
 use twinlog_protocol::record::{Reencoded, reencode};
 
 use super::backlog::{Planned, held_for};
@@ -13,7 +13,7 @@ use crate::machine::sequence::sequence_of;
 /// Silence of the target's leader after which nothing is sent before a line-up: a process that slept may have been
 /// overtaken, and where the producer state has aged the broker would not notice.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Bytes of batches that are packed anew before others have a turn: some milliseconds of work.
+/// Bytes of batches that are packed anew, or cut, before others have a turn: some milliseconds of work.
 const PACKED_BYTES_MAX: usize = 256 << 10;
 
 impl PartitionMachine {
@@ -55,6 +55,7 @@ impl PartitionMachine {
                 packed_bytes += planned.batch.bytes;
             }
             if self.limit_of(&planned.batch).is_some() {
+                packed_bytes += planned.batch.bytes;
                 let Some(piece) = self.cut(planned) else { return };
                 planned = piece;
             }
@@ -76,7 +77,7 @@ impl PartitionMachine {
     fn pack(&mut self, planned: &mut Planned) -> bool {
         let Packing { codec, unpacked_bytes_max } = self.config.packing;
         let header = planned.view.header();
-        if codec.is_none_or(|codec| header.attributes.compression() == Ok(codec)) {
+        if !self.is_to_pack(header) {
             return true;
         }
         match reencode(&planned.view, header.base_offset, codec, unpacked_bytes_max) {
@@ -92,6 +93,11 @@ impl PartitionMachine {
                 false
             }
         }
+    }
+
+    /// Whether a batch has another codec than all are sent in.
+    pub(super) fn is_to_pack(&self, header: &BatchHeader) -> bool {
+        self.config.packing.codec.is_some_and(|codec| header.attributes.compression() != Ok(codec))
     }
 
     /// Whether the stored map gives the batch's numbers to its records: to the first and last of each stretch without a

@@ -49,7 +49,7 @@ impl Bench {
     fn sending_in(codec: Compression, unpacked_bytes_max: usize) -> Self {
         let mut bench = Self::copying();
         bench.machine.config.packing = Packing { codec: Some(codec), unpacked_bytes_max };
-        bench.machine.merging = Merging::new(bench.machine.config.merge_sizes, Some(codec));
+        bench.machine.merging = Merging::new(bench.machine.config.merge_sizes, bench.machine.config.packing);
         bench.fetches(&[batch(100, codec, 1, 200_000)]);
         let ticket = bench.next_produce();
         bench.acknowledge(ticket, 1);
@@ -75,7 +75,7 @@ fn every_batch_goes_in_the_codec_of_the_flow_and_one_that_has_it_as_it_is() {
         let mut bench = Bench::sending_in(codec, MB);
         let mut offset = 101;
         let batches = Compression::ALL.map(|own| {
-            let view = batch(offset, own, 3, 6_000);
+            let view = batch(offset, own, 3, 12_000); // two together are too large for one
             offset += 3;
             view
         });
@@ -105,6 +105,21 @@ fn small_batches_merge_whatever_codecs_they_have() {
     let [(_, view, true)] = &bench.sent()[..] else { panic!("one batch is sent") };
     assert_eq!(view.header().attributes.compression(), Ok(Compression::Zstd));
     assert_eq!(records_of(view), batches.iter().flat_map(records_of).collect::<Vec<_>>());
+}
+
+#[test]
+fn batches_of_any_size_go_together_where_they_are_packed_anew() {
+    let mut bench = Bench::sending_in(Compression::Zstd, MB);
+    let plain = (101..107).map(|offset| batch(offset, Compression::None, 1, 16_000));
+    let packed = (107..109).map(|offset| batch(offset, Compression::Zstd, 1, 16_000));
+    let batches: Vec<BatchView> = plain.chain(packed).collect();
+    bench.fetches(&batches);
+    let sent = bench.sent();
+    let counts: Vec<i32> = sent.iter().map(|(_, view, _)| view.header().record_count).collect();
+    assert_eq!(counts, [4, 2, 1, 1], "64 KB at most, and nothing that has the codec already");
+    assert!(sent.iter().all(|(_, view, _)| view.header().attributes.compression() == Ok(Compression::Zstd)));
+    let copied: Vec<_> = sent.iter().flat_map(|(_, view, _)| records_of(view)).collect();
+    assert_eq!(copied, batches.iter().flat_map(records_of).collect::<Vec<_>>());
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn a_batch_that_packs_into_less_is_cut_after_it_has_its_codec() {
     let mut bench = Bench::copying();
     let packing = Packing { codec: Some(Compression::None), ..Packing::default() };
     bench.machine.config.packing = packing;
-    bench.machine.merging = Merging::new(bench.machine.config.merge_sizes, packing.codec);
+    bench.machine.merging = Merging::new(bench.machine.config.merge_sizes, packing);
     let mut repeated = BatchBuilder::new().base_offset(100).compression(Compression::Gzip);
     for _ in 0..20 {
         repeated.push(0, None, Some(vec![7; 1_000].into()), Vec::new()).unwrap();
