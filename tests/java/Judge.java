@@ -654,19 +654,19 @@ public final class Judge {
         }
 
         static void compare(JsonNode c, ObjectNode answer) throws Exception {
-            String topic = c.get("topic").asText();
+            String upstream = c.get("topics").get("source").asText(), downstream = c.get("topics").get("target").asText();
             ArrayNode differences = answer.putArray("differences");
             try (KafkaConsumer<byte[], byte[]> from = Comparison.consumer(c.get("source").asText());
                  KafkaConsumer<byte[], byte[]> to = Comparison.consumer(c.get("target").asText())) {
                 LastValues source = new LastValues(from), target = new LastValues(to);
-                int partitions = from.partitionsFor(topic).size();
-                if (to.partitionsFor(topic).size() != partitions) throw new IllegalStateException("not " + partitions + " partitions of " + topic);
+                int partitions = from.partitionsFor(upstream).size();
+                if (to.partitionsFor(downstream).size() != partitions) throw new IllegalStateException("not " + partitions + " partitions of " + downstream);
                 for (int p = 0; p < partitions; p++) {
-                    source.read(new TopicPartition(topic, p));
-                    target.read(new TopicPartition(topic, p));
+                    source.read(new TopicPartition(upstream, p));
+                    target.read(new TopicPartition(downstream, p));
                     Set<ByteBuffer> all = new HashSet<>(source.values.keySet());
                     all.addAll(target.values.keySet());
-                    String place = topic + "-" + p + " ";
+                    String place = upstream + "-" + p + " ";
                     all.stream().filter(key -> !Arrays.equals(source.values.get(key), target.values.get(key))).limit(10)
                         .forEach(key -> differences.add(place + text(key.array()) + ": source " + text(source.values.get(key))
                             + "; target " + text(target.values.get(key))));

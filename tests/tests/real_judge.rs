@@ -39,13 +39,24 @@ impl Copies {
         })
     }
 
-    /// What the judge says about a copy made of `parts`.
-    fn judged(&mut self, parts: &[WriteRecords]) -> Result<Verdict> {
+    /// The original and a copy made of `parts`.
+    fn copied(&mut self, parts: &[WriteRecords]) -> Result<TopicPair> {
         self.number += 1;
         let target = format!("copy-{}", self.number);
         self.write(&target, parts)?;
-        let pair = TopicPair { source: "original".to_owned(), target };
+        Ok(TopicPair { source: "original".to_owned(), target })
+    }
+
+    /// What the judge says about a copy made of `parts`.
+    fn judged(&mut self, parts: &[WriteRecords]) -> Result<Verdict> {
+        let pair = self.copied(parts)?;
         self.judge.compare(&self.cluster, &self.cluster, &[pair])
+    }
+
+    /// Keys whose last values differ in a copy made of `parts`.
+    fn latest_judged(&mut self, parts: &[WriteRecords]) -> Result<Vec<String>> {
+        let pair = self.copied(parts)?;
+        Ok(self.judge.compare_latest(&self.cluster, &self.cluster, &pair)?.differences)
     }
 }
 
@@ -99,6 +110,28 @@ fn the_judge_tells_an_exact_copy_from_every_other() -> Result<()> {
     }
     let empty = copies.judged(&[])?;
     assert_eq!(counts(&empty), [100, 0, 0, 0]);
+    Ok(())
+}
+
+#[test]
+fn the_judge_tells_what_readers_of_a_compacted_topic_end_with() -> Result<()> {
+    let mut copies = Copies::start()?;
+    let others = |first, end| WriteRecords { value_bytes: 101, ..records(first, end) };
+    let thinned_or_repeated = [others(0, 20), records(0, 60), records(48, 100)];
+    assert_eq!(copies.latest_judged(&thinned_or_repeated)?, [""; 0], "the last values are equal");
+    for (what, parts, key, side) in [
+        ("a lost key", vec![records(0, 99)], "key-99", "target none"),
+        ("a key more", vec![records(0, 101)], "key-100", "source none"),
+        ("another last value", vec![records(0, 100), others(40, 41)], "key-40", "source id-40"),
+        ("a key lost in between", vec![records(0, 40), records(41, 100)], "key-40", "target none"),
+    ] {
+        let differences = copies.latest_judged(&parts)?;
+        let [difference] = &differences[..] else { panic!("{what}: {differences:?}") };
+        assert!(
+            difference.contains(&format!("original-0 {key}: ")) && difference.contains(side),
+            "{difference}"
+        );
+    }
     Ok(())
 }
 

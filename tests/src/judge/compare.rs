@@ -132,10 +132,10 @@ impl Judge {
         &mut self,
         source: &Cluster,
         target: &Cluster,
-        topic: &str,
+        topics: &TopicPair,
     ) -> Result<LatestVerdict> {
         let (source, target) = (source.bootstrap(), target.bootstrap());
-        self.call(&json!({"do": "compare_latest", "source": source, "target": target, "topic": topic}))
+        self.call(&json!({"do": "compare_latest", "source": source, "target": target, "topics": topics}))
     }
 }
 

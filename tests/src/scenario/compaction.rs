@@ -12,7 +12,7 @@ use twinlog_protocol::{batch::Compression, record::BatchBuilder};
 use super::{Figures, Lab, Scale, Scenario, kinds::with_quick_cleaner};
 use crate::{
     deadline::{Deadline, now, wall_clock_ms},
-    judge::NewTopic,
+    judge::{NewTopic, TopicPair},
     real::raw_producer::RawProducer,
 };
 
@@ -89,7 +89,7 @@ fn copy_meanwhile(lab: &mut Lab, wait: impl Fn(u32) -> Result<()>) -> Result<u64
 fn verdict(lab: &mut Lab, writer: &Writer) -> Result<Figures> {
     let written = u64::from(writer.written);
     let copied = u64::try_from(lab.copied(TOPIC)?)?;
-    let verdict = lab.judge.compare_latest(&lab.source, &lab.target, TOPIC)?;
+    let verdict = lab.judge.compare_latest(&lab.source, &lab.target, &TopicPair::same(TOPIC))?;
     ensure!(verdict.differences.is_empty(), "{}", verdict.differences.join("\n"));
     let expected = writer.latest();
     let (source, target) = (verdict.source, verdict.target);
