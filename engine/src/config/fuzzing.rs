@@ -16,7 +16,7 @@ use super::properties::{Entry, Properties};
 use super::providers::Surroundings;
 use super::recognition::{is_connector, not_text};
 use super::secret::is_secret_key;
-use super::values::is_of_the_text;
+use super::values::{is_of_the_text, of_the_entries};
 
 /// Stands in for every secret.
 const SECRET: &str = "hunter2";
@@ -41,6 +41,9 @@ pub fn configuration(input: &[u8]) {
     // Which characters a text is written in, and what becomes of its backslashes, is known before it is cut into entries.
     let note = typed.utf8_note();
     inspection.warnings.retain(|warning| Some(warning) != note.as_ref() && !is_of_the_text(warning));
+    for fault in &mut inspection.faults {
+        fault.remedy = of_the_entries(&fault.remedy).to_owned();
+    }
     if let Some(text) = form.write(typed.entries()) {
         let again = Inspection::of_file(text.as_bytes(), surroundings());
         assert_eq!(inspection, again, "the same entries were read otherwise");
@@ -220,8 +223,11 @@ mod tests {
 
     #[test]
     fn what_only_the_text_tells_is_no_difference() {
-        // A blank behind the last backslash; a line that a backslash has made a part of the value before it.
-        for text in ["k \\ ", "topics = a\\\nname = b"] {
+        // A blank behind the last backslash; a line that a backslash has made a part of the value before it, a value that
+        // cannot be used because of that.
+        let clusters = "clusters = a, b\na->b.enabled = true\nb.bootstrap.servers = x:1\n";
+        let unusable = format!("{clusters}a.bootstrap.servers = x:1 \\\n  topics = a");
+        for text in ["k \\ ", "topics = a\\\nname = b", &unusable] {
             super::configuration(text.as_bytes());
         }
     }

@@ -30,7 +30,7 @@ pub struct Inspection {
     options: Vec<FlowOptions>,
     /// Of the whole process; none where it cannot be used.
     pub(super) memory_bytes_max: Option<u64>,
-    faults: Vec<Fault>,
+    pub(super) faults: Vec<Fault>,
     pub(super) warnings: Vec<Warning>,
     pub(super) not_needed: Vec<Warning>,
     pub(super) later: Vec<Warning>,

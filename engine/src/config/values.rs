@@ -77,27 +77,36 @@ fn judge_type(kind: Kind, entry: &Entry) -> Option<Fault> {
 pub(super) fn odd(properties: &Properties) -> impl Iterator<Item = Warning> {
     let odd = properties.effective().filter_map(|entry| oddity(entry, properties.form()));
     let odd = odd.chain(properties.swallowing().map(|(entry, line)| {
-        let text = format!("the `\\` before it has made line {line} a part of the value");
+        let text = format!("{MADE} {line} a part of the value");
         Warning::of(entry, text).remedy(SWALLOWED)
     }));
     odd.chain(properties.broken_off().map(|entry| {
-        Warning::of(
-            entry,
-            "a blank stands behind the last `\\`, so the value does not go on in the next line",
-        )
-        .remedy(BROKEN_OFF)
+        Warning::of(entry, format!("{BLANK}, so the value does not go on in the next line"))
+            .remedy(BROKEN_OFF)
     }))
 }
 
-/// What to do where a value goes on in a line that has a key of its own.
+/// How it is told that a value goes on in a line that has a key of its own.
+const MADE: &str = "the `\\` before it has made line";
+
+/// What to do then.
 const SWALLOWED: &str = "remove that `\\`";
 
-/// What to do where a value does not go on in the next line.
+/// How it is told that a value does not go on in the next line.
+const BLANK: &str = "a blank stands behind the last `\\`";
+
+/// What to do then.
 const BROKEN_OFF: &str = "remove the blank";
 
 /// Whether it tells of the text that the entries were cut out of, rather than of the entries.
 pub(super) fn is_of_the_text(warning: &Warning) -> bool {
     [SWALLOWED, BROKEN_OFF, BACKSLASH].contains(&&*warning.remedy)
+}
+
+/// What a fault's remedy says of the entries, without what it says of the text that they were cut out of.
+pub(super) fn of_the_entries(remedy: &str) -> &str {
+    let said = [MADE, BLANK].iter().filter_map(|text| remedy.find(&format!("; {text}")));
+    said.min().map_or(remedy, |end| &remedy[..end])
 }
 
 /// What to do where a backslash was lost.
