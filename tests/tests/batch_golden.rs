@@ -13,7 +13,7 @@ use twinlog_protocol::batch::{
 };
 use twinlog_protocol::fetch::{AbortedTransaction, FetchResponse};
 use twinlog_protocol::produce::{ProduceResponse, RecordError};
-use twinlog_protocol::record::{BatchBuilder, Merge, decompress, records, reencode};
+use twinlog_protocol::record::{BatchBuilder, Merge, Reencoded, decompress, records, reencode, upgrade};
 
 const SETS: [&str; 3] = ["4.3.1", "2.8.2", "librdkafka-2.16.0"];
 const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
@@ -88,6 +88,56 @@ fn records_are_those_that_a_java_consumer_reads() {
         assert_eq!(ours, lines("records.tsv"), "{name}");
         assert!(views.iter().all(|view| Entry::Batch(view.clone()).verdict(0) == Verdict::HeaderOnly));
     });
+}
+
+/// The records of messages from before Kafka 0.11, from an offset on, in the words of the Java consumer's listing; and how
+/// many messages and wrappers they are.
+fn old_listing(name: &str, magic: i8, from: i64) -> (Vec<String>, usize) {
+    let text = |bytes: &Option<Bytes>| {
+        bytes.as_ref().map_or("null".to_owned(), |bytes| String::from_utf8(bytes.to_vec()).unwrap())
+    };
+    let mut listing = Vec::new();
+    let entries: Vec<Entry> = batches(fixture(name)).map(Result::unwrap).collect();
+    for entry in &entries {
+        let Entry::Legacy { magic: found, bytes, .. } = entry else { panic!("{name}: {entry:?}") };
+        assert_eq!(*found, magic, "{name}");
+        let Some(new) = upgrade(bytes, from, None, UNPACKED_BYTES_MAX).unwrap() else { continue };
+        let Reencoded { view, .. } = &new;
+        view.check_crc().unwrap();
+        let packing = view.header().attributes.compression().unwrap();
+        assert!(
+            name.ends_with(&format!("{packing:?}.log").to_lowercase()),
+            "{name} keeps its codec: {packing:?}"
+        );
+        for (record, index) in records(view, UNPACKED_BYTES_MAX).unwrap().zip(0..) {
+            let record = record.unwrap();
+            let timestamp_ms = view.header().timestamp_ms(record.timestamp_delta);
+            let (key, value) = (text(&record.key), text(&record.value));
+            listing.push(format!("{}\t{timestamp_ms}\t{key}\t{value}", new.offset_at(index)));
+        }
+    }
+    (listing, entries.len())
+}
+
+#[test]
+fn records_of_old_formats_are_those_that_a_java_consumer_reads() {
+    for set in ["2.8.2", "2.4.1"] {
+        for magic in 0..=1 {
+            let expected = lines(&format!("{set}/magic{magic}.tsv"));
+            assert_eq!(expected.len(), 8);
+            for codec in ["none", "gzip", "snappy", "lz4"] {
+                let name = format!("{set}/magic{magic}-{codec}.log");
+                let (listing, messages) = old_listing(&name, magic, 0);
+                assert_eq!(listing, expected, "{name}");
+                assert!(if codec == "none" { messages == 8 } else { messages < 4 }, "{name}: {messages}");
+                // Reading begins inside a wrapper, whose offsets are absolute (0) or count from its first message (1).
+                for from in 1..8 {
+                    let (listing, _) = old_listing(&name, magic, from);
+                    assert_eq!(listing, expected[usize::try_from(from).unwrap()..], "{name} from {from}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

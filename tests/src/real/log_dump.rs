@@ -105,7 +105,10 @@ pub fn views(cluster: &Cluster, id: u16, topic: &str) -> Result<Vec<(u32, BatchV
 }
 
 /// The segment files of a topic in offset order, each with its partition.
-pub(super) fn segments(cluster: &Cluster, id: u16, topic: &str) -> Result<Vec<(u32, PathBuf)>> {
+///
+/// # Errors
+/// When the broker's folder cannot be read.
+pub fn segments(cluster: &Cluster, id: u16, topic: &str) -> Result<Vec<(u32, PathBuf)>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(cluster.data(id)?)? {
         let folder = entry?.path();
