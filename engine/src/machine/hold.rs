@@ -146,7 +146,7 @@ pub enum HoldReason {
         stored: i16,
     },
     /// Sequence, headers and log end do not agree on where we stand.
-    #[error("cannot tell where the copy stands: {why}; set the position by hand or copy the topic anew")]
+    #[error("cannot tell where the copy stands: {why}; copy the topic anew, as README says")]
     Ambiguous {
         /// What disagrees.
         why: String,

@@ -266,13 +266,18 @@ impl Resume<'_> {
 
     /// The last batch of ours in the log, by its header, tells the record after which to go on.
     fn after_batch(&self, tail: &Tail, found: TailBatch) -> Decision {
-        let Some(lineage) = self.record.lineage_of(found.batch.producer_epoch) else {
-            let stored = self.record.current().map_or(-1, |lineage| lineage.generation.producer_epoch);
-            return Decision::Hold(HoldReason::UnknownEpoch { broker: found.batch.producer_epoch, stored });
+        let broker = found.batch.producer_epoch;
+        let current = self.record.current().expect("checked by the caller").generation.producer_epoch;
+        let Some(lineage) = self.record.lineage_of(broker) else {
+            if broker > current {
+                return Decision::Hold(HoldReason::UnknownEpoch { broker, stored: current });
+            }
+            return ambiguous(format!(
+                "the last batch of ours in the target's log has epoch {broker}, of which no more is known at epoch {current}"
+            ));
         };
         let floor = self.floor();
-        let current = self.record.current().expect("checked by the caller").generation.producer_epoch;
-        let same = found.batch.producer_epoch == current;
+        let same = broker == current;
         let near = if same { floor.number } else { lineage.reached() };
         let next = number_of(lineage.generation.first_sequence, found.batch.last_sequence, near) + 1;
         // Headers and log must tell the same count: a stretch with a hole in it is not ours to explain.

@@ -78,6 +78,22 @@ fn an_epoch_whose_first_run_is_stored_but_that_has_no_batch_is_gone_on_with() {
 }
 
 #[test]
+fn only_a_newer_epoch_speaks_of_a_restored_state_topic() {
+    for (producer_epoch, newer) in [(EPOCH + 1, true), (EPOCH - 1, false)] {
+        let batch = TailBatch { batch: LastBatch { producer_epoch, last_sequence: 3 }, next_offset: 34 };
+        let tail = Tail { from: 30, last: Some(batch), records: 4 };
+        let decided =
+            decide(&record(10), &HERE, &LinedUp { log_end: 34, last_batch: None }, Some(&tail), true);
+        let Decision::Hold(reason) = &decided else { panic!("{decided:?}") };
+        assert_eq!(matches!(reason, HoldReason::UnknownEpoch { broker: 6, stored: 5 }), newer, "{reason}");
+        assert!(
+            newer || reason.to_string().contains("has epoch 4, of which no more is known at epoch 5"),
+            "{reason}"
+        );
+    }
+}
+
+#[test]
 fn nothing_is_decided_on_an_old_record() {
     let other = Here { fingerprint: 4, ..HERE };
     assert_eq!(decide(&record(10), &other, &found(30, 9), None, false), Decision::ReadState);
