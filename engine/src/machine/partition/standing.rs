@@ -16,6 +16,32 @@ impl PartitionMachine {
         Look { doing, blocked: self.blocked(), position: self.position(), readable_end: self.readable_end() }
     }
 
+    /// Upstream offset below which everything is acknowledged or is not to be copied; none before the first line-up.
+    #[must_use]
+    pub fn position(&self) -> Option<i64> {
+        if !matches!(self.phase, Phase::Copying) {
+            return self.record.floor().map(|floor| floor.upstream);
+        }
+        if self.window.is_empty() {
+            return Some(self.backlog.oldest());
+        }
+        self.record.floor().map(|floor| floor.upstream)
+    }
+
+    /// First offset of the source that could not be read yet, as last seen: its high watermark, or its last stable offset
+    /// where only committed records are read.
+    #[must_use]
+    pub fn readable_end(&self) -> Option<i64> {
+        self.readable_end
+    }
+
+    /// Why the partition has not got on for a while, if so.
+    #[must_use]
+    pub fn waits(&self) -> Option<&str> {
+        let trouble = self.trouble.as_ref().and_then(|trouble| trouble.told.as_deref());
+        trouble.or_else(|| self.transaction_watch.told())
+    }
+
     /// The side on which nobody leads the partition, as far as was told.
     #[must_use]
     pub fn without_leader(&self) -> Option<Side> {
