@@ -329,6 +329,7 @@ impl PartitionMachine {
         match closing {
             Closing::Drain if self.stopping => {
                 self.store_progress();
+                self.stopped_at = self.position();
                 self.phase = Phase::Stopped;
             }
             Closing::Drain if must_line_up => self.begin_line_up(now),

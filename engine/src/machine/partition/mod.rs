@@ -151,6 +151,8 @@ pub struct PartitionMachine {
     merging: Merging,
     /// More could be sent, once others had a turn.
     has_more_to_pack: bool,
+    /// Upstream offset to which the copy had come when it stopped in order.
+    stopped_at: Option<i64>,
     /// Offset of the fetch under way.
     fetching: Option<i64>,
     /// First offset of the source that could not be read yet, as last seen.
@@ -213,6 +215,7 @@ impl PartitionMachine {
             backlog: Backlog::new(Run { number: 0, upstream: 0, downstream: 0 }, None, false),
             backlog_until: None,
             has_more_to_pack: false,
+            stopped_at: None,
             fetching: None,
             readable_end: None,
             transaction_watch: TransactionWatch::default(),

@@ -19,13 +19,13 @@ impl PartitionMachine {
     /// Upstream offset below which everything is acknowledged or is not to be copied; none before the first line-up.
     #[must_use]
     pub fn position(&self) -> Option<i64> {
-        if !matches!(self.phase, Phase::Copying) {
-            return self.record.floor().map(|floor| floor.upstream);
-        }
-        if self.window.is_empty() {
-            return Some(self.backlog.oldest());
-        }
-        self.record.floor().map(|floor| floor.upstream)
+        // Behind the last record there may be offsets that hold none to copy, which only reading tells.
+        let read_to = match self.phase {
+            Phase::Copying if self.window.is_empty() => Some(self.backlog.oldest()),
+            Phase::Stopped => self.stopped_at,
+            _ => None,
+        };
+        read_to.or_else(|| self.record.floor().map(|floor| floor.upstream))
     }
 
     /// First offset of the source that could not be read yet, as last seen: its high watermark, or its last stable offset

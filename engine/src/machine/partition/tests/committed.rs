@@ -46,6 +46,19 @@ fn an_aborted_transaction_is_a_hole_between_those_around_it() {
 }
 
 #[test]
+fn a_stop_leaves_the_copy_behind_what_holds_no_record() {
+    let mut bench = Bench::copying();
+    bench.fetch_answer(answer([batch(100, 2), of_transaction(102, 3)].concat(), 105, &[102]));
+    bench.answer();
+    let ticket = bench.next_produce();
+    bench.acknowledge(ticket, 2);
+    assert_eq!(bench.machine.position(), Some(105));
+    bench.machine.handle_stop(bench.now);
+    bench.answer();
+    assert_eq!((bench.machine.is_stopped(), bench.machine.position()), (true, Some(105)));
+}
+
+#[test]
 fn a_transaction_that_stays_open_is_looked_at_and_told_until_it_ends() {
     let mut bench = Bench::copying();
     bench.fetch_answer(answer(Vec::new(), 100, &[]));
