@@ -410,7 +410,7 @@ impl PartitionMachine {
             // Closed by what others stored, with nothing under way whose answer would wake us.
             return Some(Now::ZERO);
         }
-        if self.has_more_to_pack {
+        if self.has_more_to_pack && self.window.has_room() {
             return Some(Now::ZERO);
         }
         let late = if self.apart || self.window.is_closed() { None } else { self.window.late_at() };

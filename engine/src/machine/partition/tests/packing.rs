@@ -169,3 +169,17 @@ fn much_to_pack_is_packed_by_turns() {
     assert_eq!(bench.sent().len(), 1);
     assert_ne!(bench.machine.next_timeout(), Some(Now::ZERO));
 }
+
+#[test]
+fn nothing_is_to_be_packed_while_nothing_may_be_sent() {
+    let mut bench = Bench::sending_in(Compression::Zstd, MB);
+    let batches: Vec<BatchView> =
+        (101..107).map(|offset| batch(offset, Compression::None, 1, 150_000)).collect();
+    bench.fetches(&batches);
+    assert_eq!((bench.sent().len(), bench.machine.next_timeout()), (2, Some(Now::ZERO)));
+    bench.now += Duration::from_secs(1);
+    bench.machine.handle_timeout(bench.now);
+    bench.answer();
+    // The answers are late, so the partition leaves its lane: no more is sent until they are there.
+    assert!(bench.machine.next_timeout() > Some(bench.now), "{:?}", bench.machine.next_timeout());
+}
