@@ -52,10 +52,10 @@ impl PartitionMachine {
                 return;
             }
             if planned.is_new && self.config.packing.codec.is_some() {
-                packed_bytes += planned.batch.bytes;
+                packed_bytes += planned.batch.bytes.max(planned.batch.sent_bytes);
             }
-            if self.limit_of(&planned.batch).is_some() {
-                packed_bytes += planned.batch.bytes;
+            if self.limit_of(&planned).is_some() {
+                packed_bytes += planned.batch.sent_bytes;
                 let Some(piece) = self.cut(planned) else { return };
                 planned = piece;
             }

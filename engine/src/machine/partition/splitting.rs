@@ -5,6 +5,8 @@
 //! - C2: cut is what the target has refused, and what is as large. Where a single record is refused, the partition is held.
 //! - C3: the limit that a refusal told grows again, so that whole batches go once the target takes them. It costs one
 //!   refusal, or two, each time that it was too early.
+//! - C4: what is written anew, and may be many times what the source sent, is cut to what every topic takes by default: a
+//!   request beyond `socket.request.max.bytes` costs the connection and has no answer that would tell.
 
 use std::time::Duration;
 
@@ -72,7 +74,7 @@ impl PartitionMachine {
     /// The batch, or the first of several pieces, of which the others wait in its place. None where it cannot be cut, which
     /// holds the partition: what stands before it still goes.
     pub(super) fn cut(&mut self, mut planned: Planned) -> Option<Planned> {
-        while let Some(bytes_max) = self.limit_of(&planned.batch) {
+        while let Some(bytes_max) = self.limit_of(&planned) {
             let Planned { batch, view, gaps, .. } = planned;
             match split(&Reencoded { view, gaps }, bytes_max, self.config.packing.unpacked_bytes_max) {
                 Ok(pieces) => {
@@ -90,8 +92,10 @@ impl PartitionMachine {
     }
 
     /// The limit, if the batch is to be cut for it.
-    pub(super) fn limit_of(&self, batch: &Sent) -> Option<usize> {
-        let limit = self.merging.limit().bytes_max();
+    pub(super) fn limit_of(&self, Planned { batch, is_new, .. }: &Planned) -> Option<usize> {
+        let learnt = self.merging.limit().bytes_max();
+        let own = is_new.then_some(self.config.merge_sizes.merged_bytes_max);
+        let limit = learnt.into_iter().chain(own).min();
         limit.filter(|bytes_max| batch.sent_bytes > *bytes_max && batch.records > 1 && batch.batches == 1)
     }
 }

@@ -183,3 +183,29 @@ fn nothing_is_to_be_packed_while_nothing_may_be_sent() {
     // The answers are late, so the partition leaves its lane: no more is sent until they are there.
     assert!(bench.machine.next_timeout() > Some(bench.now), "{:?}", bench.machine.next_timeout());
 }
+
+#[test]
+fn what_unpacks_to_more_than_topics_take_goes_in_pieces() {
+    let mut bench = Bench::sending_in(Compression::None, 16 * MB);
+    let mut packed = BatchBuilder::new().base_offset(101).compression(Compression::Zstd);
+    for index in 0..50u8 {
+        packed.push(1_000, None, Some(vec![index; 100_000].into()), Vec::new()).unwrap();
+    }
+    let packed = packed.build().unwrap();
+    assert!(packed.bytes().len() < 10_000);
+    bench.fetches(&[packed]);
+    let mut values = Vec::new();
+    while values.len() < 50 {
+        for (ticket, view, _) in bench.sent() {
+            assert!(view.bytes().len() <= 1_000_000, "{} bytes", view.bytes().len());
+            let piece = records(&view, MB).unwrap().map(|record| record.unwrap().value.unwrap()[0]);
+            values.extend(piece);
+            bench.acknowledge(ticket, view.header().record_count.unsigned_abs());
+        }
+        if bench.machine.next_timeout() == Some(Now::ZERO) {
+            bench.wake();
+        }
+    }
+    assert_eq!(values, (0..50).collect::<Vec<u8>>());
+    assert_eq!(bench.machine.record().mark().map(|mark| mark.upstream), Some(151));
+}
