@@ -33,3 +33,8 @@ fn a_source_that_compacts_and_expires_before_the_resume() -> Result<()> {
 fn a_record_skipped_beside_an_instance_in_mid_send() -> Result<()> {
     check(&resume::skip_beside_an_instance_in_mid_send())
 }
+
+#[test]
+fn batches_of_refused_records_only_are_skipped() -> Result<()> {
+    check(&resume::batches_skipped_as_a_whole())
+}

@@ -1,5 +1,6 @@
 //! Batches to the leader of their partitions, many with one request.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,9 +106,12 @@ fn answer_of(partition: ProducedPartition) -> ProduceAnswer {
             log_append_time_ms: partition.log_append_time_ms,
         },
         Err(code) => {
-            let of_record = partition.record_errors.into_iter().find_map(|error| error.message);
+            let errors = partition.record_errors;
+            let named: BTreeSet<i32> = errors.iter().map(|error| error.batch_index).collect();
+            let named = u32::try_from(named.len()).unwrap_or(u32::MAX);
+            let of_record = errors.into_iter().find_map(|error| error.message);
             let detail = of_record.or(partition.error_message).unwrap_or_default();
-            ProduceAnswer::Failed { code, detail }
+            ProduceAnswer::Failed { code, detail, named }
         }
     }
 }

@@ -349,7 +349,7 @@ impl StateTopic {
         let view = builder.build().map_err(unreadable)?;
         match produce::produce_once(&self.cluster, place, &view, stamp).await? {
             ProduceAnswer::Acknowledged { base_offset, .. } => Ok(Some(base_offset)),
-            ProduceAnswer::Failed { code, detail } if is_overtaken(code) => {
+            ProduceAnswer::Failed { code, detail, .. } if is_overtaken(code) => {
                 tracing::debug!(topic = STATE_TOPIC, %code, detail, "another instance was faster; lining up");
                 Ok(None)
             }

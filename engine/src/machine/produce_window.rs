@@ -69,6 +69,8 @@ pub enum ProduceAnswer {
         code: ErrorCode,
         /// Its words, empty if it had none.
         detail: String,
+        /// How many of the batch's records it names as the reason, each for itself (KIP-467).
+        named: u32,
     },
     /// There will be no answer: it may have been appended or not.
     Lost,

@@ -289,7 +289,7 @@ fn produced(reply: Option<Reply>, code: Option<ErrorCode>) -> ProduceAnswer {
         (Some(Reply::Appended { base_offset }), _) => {
             ProduceAnswer::Acknowledged { base_offset, log_append_time_ms: -1 }
         }
-        (_, Some(code)) => ProduceAnswer::Failed { code, detail: String::new() },
+        (_, Some(code)) => ProduceAnswer::Failed { code, detail: String::new(), named: 0 },
         _ => ProduceAnswer::Lost,
     }
 }

@@ -55,7 +55,9 @@ impl Sending {
             Ok(()) => {
                 ProduceAnswer::Acknowledged { base_offset: partition.base_offset, log_append_time_ms: -1 }
             }
-            Err(code) => ProduceAnswer::Failed { code, detail: partition.error_message.unwrap_or_default() },
+            Err(code) => {
+                ProduceAnswer::Failed { code, detail: partition.error_message.unwrap_or_default(), named: 0 }
+            }
         }
     }
 }

@@ -22,7 +22,11 @@ const BURST: u32 = 300;
 /// All of them.
 #[must_use]
 pub fn all() -> Vec<Scenario> {
-    vec![source_changes_before_the_resume(), skip_beside_an_instance_in_mid_send()]
+    vec![
+        source_changes_before_the_resume(),
+        skip_beside_an_instance_in_mid_send(),
+        batches_skipped_as_a_whole(),
+    ]
 }
 
 /// Review C5: what was copied last is compacted away, or expires with some that was not, before the copy is resumed.
@@ -166,5 +170,42 @@ pub fn skip_beside_an_instance_in_mid_send() -> Scenario {
         ensure!(log.contains("losses=1") && log.contains("lost_records=1"), "{log}");
         ensure!(!log.contains("records lost: "), "{log}");
         Ok(Figures::default().with("records", 29).with("skipped", 1))
+    })
+}
+
+/// A stretch of 2,000 records that are too old for the target, batch by batch between good ones: each batch is skipped as a whole.
+#[must_use]
+pub fn batches_skipped_as_a_whole() -> Scenario {
+    Scenario::shared("batches of refused records only are skipped", LabSpec::newest(), |lab, _| {
+        let topic = "skipped.batches";
+        lab.create(&[NewTopic::new(topic, 1)])?;
+        let strict = NewTopic::new(topic, 1).config("message.timestamp.before.max.ms", "3600000");
+        lab.judge.create_topics(&lab.target, &[strict])?;
+        let hours_ago = |hours: i64| Some(wall_clock_ms() - hours * 3_600_000);
+        for (first_id, count, timestamp_ms) in
+            [(0, 100, hours_ago(0)), (100, 2_000, hours_ago(3)), (2_100, 100, hours_ago(0))]
+        {
+            let write = WriteRecords {
+                first_id,
+                timestamp_ms,
+                timestamp_step_ms: 0,
+                linger_ms: 200,
+                ..WriteRecords::new(topic, 1, count)
+            };
+            lab.judge.write(&lab.source, &write)?;
+        }
+        let flow = lab
+            .flow("skipped\\.batches")
+            .with("errors.tolerance", "all")
+            .with("sync.topic.configs.enabled", "false");
+        let mut twinlog = lab.twinlog(&flow, &[])?;
+        lab.wait_for_copy(topic, 200, CATCH_UP)?;
+        twinlog.stop()?;
+        ensure_ids(lab, topic, &[0..100, 2_100..2_200])?;
+        let told = twinlog.log()?.matches(" are refused by the target and skipped").count();
+        ensure!((1..100).contains(&told), "{told} losses are told for 2,000 records");
+        let log = lab.catch_up(&flow, CATCH_UP)?.log()?;
+        ensure!(log.contains("lost_records=2000"), "{log}");
+        Ok(Figures::default().with("skipped", 2_000).with("losses", u64::try_from(told)?))
     })
 }

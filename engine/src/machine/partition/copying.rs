@@ -337,6 +337,11 @@ impl PartitionMachine {
                 self.window.open(false);
                 self.go_on_copying(now);
             }
+            Closing::Answer { answer: ProduceAnswer::Failed { code, named, .. }, batch }
+                if self.skips(&batch, code, named) =>
+            {
+                self.begin_line_up(now);
+            }
             Closing::Answer { answer: ProduceAnswer::Failed { code, .. }, batch }
                 if refuses(code) && self.goes_otherwise(now, &batch, code) =>
             {
@@ -347,12 +352,9 @@ impl PartitionMachine {
                 self.commands.push_back(Command::Emit(Event::InDoubt { why }));
                 self.begin_line_up(now);
             }
-            Closing::Answer { answer: ProduceAnswer::Failed { code, .. }, batch }
-                if self.skips(&batch, code) =>
+            Closing::Answer { answer: ProduceAnswer::Failed { code, detail, .. }, batch }
+                if refuses(code) =>
             {
-                self.begin_line_up(now);
-            }
-            Closing::Answer { answer: ProduceAnswer::Failed { code, detail }, batch } if refuses(code) => {
                 let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
                 self.store_progress();
                 let (offset, bytes) = (batch.upstream, batch.sent_bytes);

@@ -275,7 +275,7 @@ impl<'a> Play<'a> {
         let answer = match self.byte() {
             pick @ 240.. => {
                 let code = CODES[usize::from(pick) % CODES.len()];
-                ProduceAnswer::Failed { code, detail: String::new() }
+                ProduceAnswer::Failed { code, detail: String::new(), named: 0 }
             }
             230..=239 => ProduceAnswer::Lost,
             _ => {

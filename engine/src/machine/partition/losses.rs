@@ -33,7 +33,7 @@ pub(super) enum Obstacle {
     OutOfRange(SourceSpan),
     /// The source's log was cut back, or made again, below what was copied: it is copied from `upstream` on.
     SourceIsOther { upstream: i64, loss: Loss },
-    /// The target refuses this record, which is to be skipped.
+    /// The target refuses what is between these offsets, which is to be skipped.
     Refused { upstream: i64, upstream_next: i64 },
 }
 
@@ -176,11 +176,14 @@ impl PartitionMachine {
         self.wait(now);
     }
 
-    /// The record is skipped that the target refuses, if the operator wants that and it is the record's own fault.
-    pub(super) fn skips(&mut self, batch: &Sent, code: ErrorCode) -> bool {
-        let skips = self.skips_for(code) && batch.records == 1;
+    /// The record is skipped that the target refuses, if the operator wants that and it is the record's own fault; or all
+    /// records of a batch together, where each of them is `named`.
+    pub(super) fn skips(&mut self, batch: &Sent, code: ErrorCode, named: u32) -> bool {
+        let Sent { upstream, upstream_next, records, batches, .. } = *batch;
+        let is_dense = upstream_next - upstream == i64::from(records);
+        let is_whole = batches == 1 && is_dense && named == records && is_its_own(code);
+        let skips = self.skips_for(code) && (records == 1 || is_whole);
         if skips {
-            let Sent { upstream, upstream_next, .. } = *batch;
             self.obstacle = Some(Obstacle::Refused { upstream, upstream_next });
         }
         skips
@@ -188,8 +191,7 @@ impl PartitionMachine {
 
     /// Whether a record that is refused so is skipped.
     fn skips_for(&self, code: ErrorCode) -> bool {
-        let is_its_own = matches!(code, ErrorCode::InvalidTimestamp | ErrorCode::InvalidRecord);
-        self.config.losses.skips_refused && (is_its_own || is_for_size(code))
+        self.config.losses.skips_refused && (is_its_own(code) || is_for_size(code))
     }
 
     /// Whether a refused batch comes again in another form.
@@ -197,4 +199,9 @@ impl PartitionMachine {
         let finds_record = self.skips_for(code);
         self.merging.handle_refused(now, batch, code, finds_record)
     }
+}
+
+/// Whether a refusal is for what a record holds.
+fn is_its_own(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::InvalidTimestamp | ErrorCode::InvalidRecord)
 }

@@ -75,7 +75,7 @@ fn a_record_that_the_target_refuses_is_told_with_its_size_and_tried_again() {
     bench.fetched(100, 1);
     let ticket = bench.next_produce();
     let code = ErrorCode::MessageTooLarge;
-    let answer = ProduceAnswer::Failed { code, detail: "at most 70".to_owned() };
+    let answer = ProduceAnswer::Failed { code, detail: "at most 70".to_owned(), named: 0 };
     bench.machine.handle_produced(bench.now, ticket, answer);
     bench.answer();
     let told = bench.machine.held().expect("the partition is held").to_string();
@@ -118,7 +118,7 @@ fn a_partition_that_stops_copying_lets_go_of_what_it_fetched() {
     bench.fetched(103, 3); // waits behind the first batch of the epoch
     assert!(bench.machine.backlog_bytes() > 0);
     let code = ErrorCode::NotEnoughReplicas;
-    let answer = ProduceAnswer::Failed { code, detail: String::new() };
+    let answer = ProduceAnswer::Failed { code, detail: String::new(), named: 0 };
     bench.machine.handle_produced(bench.now, 0, answer);
     assert_eq!(bench.machine.backlog_bytes(), 0);
 }
@@ -184,7 +184,7 @@ fn a_batch_that_is_damaged_at_the_source_holds_the_partition() {
     let refuse = |bench: &mut Bench| {
         let ticket = bench.next_produce();
         let code = ErrorCode::CorruptMessage;
-        let answer = ProduceAnswer::Failed { code, detail: String::new() };
+        let answer = ProduceAnswer::Failed { code, detail: String::new(), named: 0 };
         bench.machine.handle_produced(bench.now, ticket, answer);
         bench.wake();
     };

@@ -224,7 +224,8 @@ fn a_record_that_the_target_refuses_is_skipped_if_that_is_wanted() {
         bench.copied(100, 3);
         bench.fetched(103, 1);
         let ticket = bench.next_produce();
-        let answer = ProduceAnswer::Failed { code: ErrorCode::MessageTooLarge, detail: String::new() };
+        let answer =
+            ProduceAnswer::Failed { code: ErrorCode::MessageTooLarge, detail: String::new(), named: 0 };
         bench.machine.handle_produced(bench.now, ticket, answer);
         bench.answer();
         if skips {
@@ -263,7 +264,7 @@ fn the_one_record_of_a_batch_that_the_target_refuses_is_found_and_skipped() {
                 let upstream = bench.machine.record().mark().map_or(100, |mark| mark.upstream);
                 if (upstream..upstream + i64::from(records)).contains(&105) {
                     let code = ErrorCode::InvalidTimestamp;
-                    let answer = ProduceAnswer::Failed { code, detail: String::new() };
+                    let answer = ProduceAnswer::Failed { code, detail: String::new(), named: 0 };
                     bench.machine.handle_produced(bench.now, ticket, answer);
                     bench.answer();
                 } else {
@@ -281,6 +282,26 @@ fn the_one_record_of_a_batch_that_the_target_refuses_is_found_and_skipped() {
         }
     }
     assert_eq!(bench.machine.held(), None);
+}
+
+#[test]
+fn records_that_are_refused_each_for_itself_are_skipped_together() {
+    for (named, records) in [(20, 20), (19, 0)] {
+        let mut bench = Bench::copying();
+        bench.machine.config.losses.skips_refused = true;
+        bench.copied(100, 3);
+        bench.fetched(103, 20);
+        let ticket = bench.next_produce();
+        let answer =
+            ProduceAnswer::Failed { code: ErrorCode::InvalidTimestamp, detail: String::new(), named };
+        bench.machine.handle_produced(bench.now, ticket, answer);
+        bench.answer();
+        if records > 0 {
+            let (generation, loss) = bench.opens_within(0);
+            assert_eq!((generation.upstream_start, loss), (123, Loss::of(LossCause::Refused, 103, 123)));
+        }
+        assert_eq!(bench.machine.record().losses().records, records, "one of {named} named ones may be good");
+    }
 }
 
 #[test]

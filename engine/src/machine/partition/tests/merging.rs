@@ -95,7 +95,7 @@ impl Bench {
     }
 
     fn refuses(&mut self, ticket: u64, code: ErrorCode) {
-        let answer = ProduceAnswer::Failed { code, detail: String::new() };
+        let answer = ProduceAnswer::Failed { code, detail: String::new(), named: 0 };
         self.machine.handle_produced(self.now, ticket, answer);
         self.answer();
     }

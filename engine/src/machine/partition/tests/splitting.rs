@@ -76,7 +76,7 @@ impl Bench {
                 assert!(is_alone, "what may be refused has nothing behind it");
                 is_refused = true;
                 taken.refusals += 1;
-                let answer = ProduceAnswer::Failed { code, detail: String::new() };
+                let answer = ProduceAnswer::Failed { code, detail: String::new(), named: 0 };
                 self.machine.handle_produced(self.now, ticket, answer);
                 self.answer();
             }

@@ -78,7 +78,8 @@ fn an_open_transaction_that_was_told_makes_it_wait_from_its_beginning() {
 fn a_refused_batch_that_is_tried_again_holds_it_from_the_first_time_on() {
     let mut bench = Bench::copying();
     let mut course = Course::new(bench.now);
-    let refused = || ProduceAnswer::Failed { code: ErrorCode::MessageTooLarge, detail: String::new() };
+    let refused =
+        || ProduceAnswer::Failed { code: ErrorCode::MessageTooLarge, detail: String::new(), named: 0 };
     for retry in 0..3 {
         bench.fetched(100, 1);
         let ticket = bench.next_produce();
