@@ -69,7 +69,9 @@ fn parse(value: &str) -> Option<u64> {
     let unit_at = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
     let (number, unit) = value.split_at(unit_at);
     let (_, factor) = UNITS.iter().find(|(name, _)| *name == unit.trim_start())?;
-    number.parse::<u64>().ok()?.checked_mul(*factor)
+    // Digits alone fail to be a number by being too many.
+    let number: u64 = if number.is_empty() { return None } else { number.parse().unwrap_or(u64::MAX) };
+    Some(number.saturating_mul(*factor))
 }
 
 #[cfg(test)]
@@ -107,9 +109,10 @@ mod tests {
             ("memory.max=64", "64 bytes are less than 1048576; write a number with its unit"),
             ("memory.max=-1", "not a number of bytes"),
             ("memory.max=64 MiB/s", "not a number of bytes"),
-            ("memory.max=99999999999999999999", "not a number of bytes"),
+            ("memory.max=99999999999999999999", "more bytes than any machine has"),
             ("memory.max=9999999999 GiB", "more bytes than any machine has"),
-            ("memory.max=99999999999999999 TiB", "not a number of bytes"),
+            ("memory.max=99999999999999999 TiB", "more bytes than any machine has"),
+            ("memory.max=MiB", "not a number of bytes"),
             ("memory.max=99999 TiB", "more bytes than any machine has"),
             ("throttle=0", "0 bytes are less than 1024; write a number with its unit, such as `10 MiB`"),
             ("a->b.throttle=fast", "not a number of bytes"),
