@@ -40,6 +40,12 @@ impl Cursor {
         Self { rest: bytes, length }
     }
 
+    /// A cursor at the first of `bytes`, before which there were `at` others.
+    pub(crate) fn behind(at: usize, bytes: Bytes) -> Self {
+        let length = at.saturating_add(bytes.len());
+        Self { rest: bytes, length }
+    }
+
     /// An offset, or -1 where there is none.
     ///
     /// # Errors

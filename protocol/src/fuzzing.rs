@@ -2,12 +2,13 @@
 //!
 //! F1 Nothing panics or reserves by a length that the input names. F2 Slices that come out lie in the input. F3 A
 //! patched CRC is as right, or wrong by the same bits, as the one that came. F4 Re-encoding keeps records as consumers see them.
-//! F5 Merging keeps all records.
+//! F5 Merging, cutting and packing anew keep all records.
 
 use bytes::Bytes;
 
 use crate::batch::{
-    BatchHeader, BatchView, Entry, HEADER_BYTES, ProducerStamp, Verdict, batches, crc, rewrite, verdict,
+    BatchHeader, BatchView, Compression, Entry, HEADER_BYTES, ProducerStamp, Verdict, batches, crc, rewrite,
+    verdict,
 };
 use crate::message::types::{
     ApiVersionsRequest, CreatePartitionsRequest, CreateTopicsRequest, DescribeConfigsRequest,
@@ -15,7 +16,7 @@ use crate::message::types::{
     MetadataRequest, OffsetForLeaderEpochRequest,
 };
 use crate::message::{Request, decode_frame};
-use crate::record::{Merge, Record, Reencoded, records, reencode, split, upgrade};
+use crate::record::{Merge, Record, Reencoded, Repack, records, reencode, split, upgrade};
 use crate::{DecodeError, fetch, produce};
 
 const UNPACKED_BYTES_MAX: usize = 1 << 20;
@@ -85,6 +86,7 @@ fn walk(input: &Bytes) {
                 reencoded(&view);
                 merged(&view);
                 cut(&view);
+                repacked(&view);
             }
             Ok(Entry::Legacy { bytes, offset, .. }) => {
                 assert_inside(&bytes, input);
@@ -118,7 +120,7 @@ fn reencoded(view: &BatchView) {
     if header.base_offset < first_offset && verdict(header, 0) == Verdict::HeaderOnly {
         assert_eq!(verdict(header, first_offset), Verdict::Reencode);
     }
-    let Ok(kept) = reencode(&view, first_offset, None, UNPACKED_BYTES_MAX) else { return };
+    let Ok(kept) = reencode(&view, first_offset, UNPACKED_BYTES_MAX) else { return };
     let Ok(mut all) = absolute(&view) else { return };
     all.retain(|(offset, ..)| *offset >= first_offset);
     let Some(Reencoded { view: kept, gaps }) = kept else {
@@ -143,7 +145,7 @@ fn upgraded(message: &Bytes, offset: i64) {
     let mut crc = flate2::Crc::new();
     crc.update(&sound[CRC_AT + 4..]);
     sound[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.sum().to_be_bytes());
-    let Ok(Some(Reencoded { view, gaps })) = upgrade(&sound.into(), 0, None, UNPACKED_BYTES_MAX) else {
+    let Ok(Some(Reencoded { view, gaps })) = upgrade(&sound.into(), 0, UNPACKED_BYTES_MAX) else {
         return;
     };
     assert_eq!(view.check_crc(), Ok(()));
@@ -175,6 +177,27 @@ fn cut(view: &BatchView) {
     assert!(pieces.len() > 1 || all.len() < 2, "several records are cut");
     let parts: Result<Vec<_>, _> = pieces.iter().map(|piece| absolute(&piece.view)).collect();
     assert_eq!(parts.map(|parts| parts.concat()), Ok(all), "cutting keeps all records as they are");
+}
+
+/// The batch in another codec, in pieces.
+fn repacked(view: &BatchView) {
+    let whole = Reencoded { view: sound(view), gaps: Vec::new() };
+    let all = absolute(&whole.view);
+    let Ok(mut repack) = Repack::begin(whole, Compression::Snappy, UNPACKED_BYTES_MAX) else { return };
+    let mut came = Vec::new();
+    let fault = loop {
+        match repack.next_piece(100) {
+            Ok(Some(piece)) => came.push(piece.view),
+            Ok(None) => break None,
+            Err(fault) => break Some(fault),
+        }
+    };
+    assert!(came.iter().all(|piece| piece.check_crc() == Ok(()) && piece.header().is_dense()));
+    let Ok(all) = all else { return };
+    // Every record may have been read although there is something behind the last one, or a gap before it.
+    let came: Vec<_> =
+        came.iter().flat_map(|piece| absolute(piece).expect("sound records stay so")).collect();
+    assert!(all.starts_with(&came) && (fault.is_some() || came == all), "packing anew keeps all records");
 }
 
 /// The batch with the right CRC, so that what lies behind that check is reached.

@@ -10,7 +10,9 @@ mod fields;
 mod legacy;
 mod merge;
 mod reencode;
+mod repack;
 mod split;
+mod unpack;
 mod walk;
 
 pub use builder::BatchBuilder;
@@ -20,4 +22,5 @@ pub use fields::{Header, Record, Records, records};
 pub use legacy::upgrade;
 pub use merge::{Merge, can_merge};
 pub use reencode::reencode;
+pub use repack::Repack;
 pub use split::split;

@@ -101,7 +101,7 @@ fn old_listing(name: &str, magic: i8, from: i64) -> (Vec<String>, usize) {
     for entry in &entries {
         let Entry::Legacy { magic: found, bytes, .. } = entry else { panic!("{name}: {entry:?}") };
         assert_eq!(*found, magic, "{name}");
-        let Some(new) = upgrade(bytes, from, None, UNPACKED_BYTES_MAX).unwrap() else { continue };
+        let Some(new) = upgrade(bytes, from, UNPACKED_BYTES_MAX).unwrap() else { continue };
         let Reencoded { view, .. } = &new;
         view.check_crc().unwrap();
         let packing = view.header().attributes.compression().unwrap();
@@ -194,7 +194,7 @@ fn reading_from_anywhere_leaves_the_rest() {
         for view in views {
             let end = usize::try_from(view.header().next_offset()).unwrap();
             for first_offset in view.header().base_offset..view.header().next_offset() {
-                let rest = reencode(view, first_offset, None, UNPACKED_BYTES_MAX).unwrap().unwrap();
+                let rest = reencode(view, first_offset, UNPACKED_BYTES_MAX).unwrap().unwrap();
                 rest.view.check_crc().unwrap();
                 assert_eq!(rest.gaps, [], "{name} {first_offset}");
                 assert_eq!(

@@ -6,7 +6,7 @@ use anyhow::Result;
 use twinlog_tests::{
     judge::Codec,
     real::Version,
-    scenario::{check, codecs, cuts, kinds, random, transactions},
+    scenario::{check, codecs, cuts, kinds, memory, random, transactions},
 };
 
 #[test]
@@ -32,6 +32,11 @@ fn the_time_that_the_targets_broker_sets() -> Result<()> {
 #[test]
 fn every_codec_becomes_that_of_the_flow() -> Result<()> {
     check(&codecs::into_one_codec(Codec::Zstd))
+}
+
+#[test]
+fn batches_that_unpack_to_a_hundred_times_their_size() -> Result<()> {
+    check(&memory::unpacking())
 }
 
 #[test]

@@ -264,7 +264,7 @@ impl Search {
                 self.look_into(view, |record| base_offset.saturating_add(record.offset_delta.into()));
             }
             Entry::Legacy { bytes, .. } => {
-                if let Ok(Some(upgraded)) = upgrade(bytes, 0, None, UNPACKED_BYTES_MAX) {
+                if let Ok(Some(upgraded)) = upgrade(bytes, 0, UNPACKED_BYTES_MAX) {
                     let offset_of = |record: &Record| upgraded.offset_at(record.offset_delta.unsigned_abs());
                     self.look_into(&upgraded.view, offset_of);
                 }

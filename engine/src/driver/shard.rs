@@ -58,6 +58,7 @@ use crate::machine::resume::Tail;
 use crate::machine::share::Share;
 use crate::machine::throttle::Throttle;
 use crate::machine::timers::Timers;
+use crate::machine::turns::Turns;
 use crate::partition_status::PartitionStatus;
 use crate::state::{PartitionKey, StateEntry};
 use crate::status::{FailedTopic, FlowStatus};
@@ -174,6 +175,7 @@ pub(super) struct Shard {
     /// By node and lane, those of which no request is under way.
     sessions: HashMap<(i32, u16), FetchSession>,
     timers: Timers,
+    turns: Turns,
     dirty: Vec<usize>,
     lanes: ProduceLanes<Queued>,
     /// How many partitions a node of the target has been found to lead.
@@ -198,6 +200,7 @@ impl Shard {
     pub(super) fn new(parts: ShardParts) -> Self {
         Self {
             replicas: ReadReplicas::new(&parts.source_rack),
+            turns: Turns::new(parts.share.anew_bytes_max()),
             parts,
             slots: Vec::new(),
             by_key: HashMap::new(),
@@ -272,7 +275,10 @@ impl Shard {
         }
     }
 
-    fn pause(&self) -> Duration {
+    fn pause(&mut self) -> Duration {
+        if self.turns.is_due() {
+            return Duration::ZERO;
+        }
         let now = clock::boot_time();
         let timers = self.timers.next().into_iter().chain(self.parts.throttle.not_before(now));
         let timer = timers.min().map_or(Duration::from_secs(60), |at| at.saturating_sub(now));
@@ -433,6 +439,10 @@ impl Shard {
         }
         while let Some(slot) = self.replicas.poll_ended(now) {
             self.touch(slot);
+        }
+        // One alone: what came meanwhile for others goes first.
+        if let Some(slot) = self.turns.poll() {
+            self.touch(slot).handle_turn(now);
         }
         loop {
             while let Some(slot) = self.dirty.pop() {

@@ -46,7 +46,7 @@ pub enum HoldReason {
     },
     /// A batch that has to be written anew takes more memory than there is for it.
     #[error(
-        "the batch at upstream offset {offset} has to be written anew and unpacks to more than {bytes_max} bytes, all that `memory.max` allows; raise it and start twinlog again"
+        "the batch at upstream offset {offset} has to be written anew and unpacks to more than {bytes_max} bytes, a quarter of `memory.max`; raise it and start twinlog again"
     )]
     UnpacksTooLarge {
         /// First upstream offset of the batch.

@@ -35,6 +35,7 @@ pub mod state_log;
 pub mod throttle;
 pub mod timers;
 pub mod topic_sync;
+pub mod turns;
 
 /// Time since some fixed moment before the process began, by a clock that goes on while the machine sleeps.
 pub type Now = std::time::Duration;

@@ -36,6 +36,8 @@ pub struct Sent {
     pub bytes: usize,
     /// Bytes of it as it is sent.
     pub sent_bytes: usize,
+    /// Those of them that take memory beside what was fetched: all where it was packed, or cut, when its turn came.
+    pub anew_bytes: usize,
     /// Batches of the source in it.
     pub batches: u32,
     /// The latest timestamp of its records.
@@ -153,6 +155,12 @@ impl ProduceWindow {
         self.flights.iter().map(|flight| flight.batch.bytes).sum()
     }
 
+    /// Bytes of what is under way that were written anew when their turn came.
+    #[must_use]
+    pub fn anew_bytes(&self) -> usize {
+        self.flights.iter().map(|flight| flight.batch.anew_bytes).sum()
+    }
+
     /// Notes a batch as sent and gives the ticket by which its answer comes back.
     pub fn send(&mut self, now: Now, batch: Sent) -> u64 {
         assert!(self.has_room(), "sent without room in the window");
@@ -235,6 +243,7 @@ mod tests {
             upstream_next: 1,
             bytes: 100,
             sent_bytes: 100,
+            anew_bytes: 0,
             batches: 1,
             max_timestamp_ms: 0,
             leader_epoch: -1,

@@ -24,10 +24,17 @@ impl Share {
         Self { held_bytes_max: part.clamp(HELD_BYTES_MIN, HELD_BYTES_MAX), memory_bytes_max }
     }
 
-    /// Most bytes that one batch may unpack to: all that the process may hold.
+    /// Most bytes that one batch may unpack to, or a record of one that is written anew in pieces: what was unpacked and what it
+    /// becomes are held at once, beside what was fetched.
     #[must_use]
     pub fn unpacked_bytes_max(self) -> usize {
-        self.memory_bytes_max
+        self.memory_bytes_max / 4
+    }
+
+    /// Bytes that may be written anew before those who have written some wait for the target to take it.
+    #[must_use]
+    pub fn anew_bytes_max(self) -> usize {
+        self.held_bytes_max / 4
     }
 
     /// Whether nothing more is asked for while so many bytes wait.

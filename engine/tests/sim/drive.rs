@@ -81,7 +81,7 @@ impl World<'_> {
 
     /// Does whatever the machines of an instance want done, until they want nothing.
     pub(crate) fn drive(&mut self, slot: usize) {
-        while self.drive_once(slot) {}
+        while self.drive_once(slot) || self.give_turns(slot) {}
         self.rest_if_stopped(slot);
         let now = self.now;
         let life = self.slots[slot].life;
@@ -95,6 +95,14 @@ impl World<'_> {
             instance.wake_at = Some(next);
             self.schedule_at(next, Event::Wake { slot, life });
         }
+    }
+
+    /// A turn for each machine that wants one.
+    fn give_turns(&mut self, slot: usize) -> bool {
+        let now = self.now;
+        let Some(instance) = &mut self.slots[slot].instance else { return false };
+        let mut wanting = instance.machines.iter_mut().filter(|machine| machine.wants_turn());
+        wanting.by_ref().map(|machine| machine.handle_turn(now)).count() > 0
     }
 
     fn drive_once(&mut self, slot: usize) -> bool {

@@ -59,6 +59,11 @@ impl Dense {
         &mut self.new
     }
 
+    /// Bytes of its records, not packed.
+    pub(super) fn payload_bytes(&self) -> usize {
+        self.new.held().payload_bytes
+    }
+
     pub(super) fn finish(self) -> Result<Reencoded, EncodeError> {
         Ok(Reencoded { view: self.new.build()?, gaps: self.gaps })
     }

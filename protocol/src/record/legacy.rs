@@ -1,7 +1,6 @@
 //! Messages of magic 0 and 1, from before Kafka 0.11, as batches of today: alone, or several in a compressed wrapper.
 //!
-//! L1 Offset, key, value and order are kept, and the codec unless another one is asked for; the timestamp is what a consumer
-//! sees, -1 where magic 0 has none. L2 The CRC of each message was right, the wrapper's and those inside. L3 A wrapper unpacks
+//! L1 Offset, key, value, order and codec are kept; the timestamp is what a consumer sees, -1 where magic 0 has none. L2 The CRC of each message was right, the wrapper's and those inside. L3 A wrapper unpacks
 //! to no more than a limit.
 //!
 //! A wrapper has the offset of its last message. Inside, magic 0 has the offsets themselves; magic 1 counts from the
@@ -28,8 +27,8 @@ const NO_TIMESTAMP: i64 = -1;
 const LZ4_FLAGS_AT: usize = 4;
 const LOG_APPEND_TIME: i8 = 1 << 3;
 
-/// The records at or behind `first_offset` of a message, or of the wrapper that it is, as a dense batch, packed with `codec`
-/// or, without one, as they were; none where none is there.
+/// The records at or behind `first_offset` of a message, or of the wrapper that it is, as a dense batch, packed as they
+/// were; none where none is there.
 ///
 /// # Errors
 /// [`DecodeError`] for a wrong CRC, lengths that do not fit, offsets that do not rise, a message of another magic or
@@ -37,7 +36,6 @@ const LOG_APPEND_TIME: i8 = 1 << 3;
 pub fn upgrade(
     message: &Bytes,
     first_offset: i64,
-    codec: Option<Compression>,
     bytes_max: usize,
 ) -> Result<Option<Reencoded>, DecodeError> {
     let mut cursor = Cursor::new(message.clone());
@@ -46,7 +44,7 @@ pub fn upgrade(
         return Err(DecodeError::TrailingBytes { what: "message", left: cursor.left() });
     }
     let compression = outer.compression()?;
-    let mut kept = Kept { compression: codec.unwrap_or(compression), first_offset, dense: None };
+    let mut kept = Kept { compression, first_offset, dense: None };
     if compression == Compression::None {
         kept.push(outer)?;
     } else {

@@ -127,11 +127,7 @@ impl Merge {
         base_timestamp: i64,
         expected: i32,
     ) -> Result<(), DecodeError> {
-        if record.offset_delta != expected {
-            let reason = "offsets of a dense batch follow on";
-            let (at, value) = (record.at, record.offset_delta.into());
-            return Err(DecodeError::BadValue { field: "offset delta", at, value, reason });
-        }
+        record.require_delta(expected)?;
         let timestamp_ms = base_timestamp.wrapping_add(record.timestamp_delta);
         self.new
             .push_encoded(timestamp_ms, record.attributes, record.tail)

@@ -1,8 +1,8 @@
 //! A batch whose records cannot go on as they stand, written anew: the cleaner took some of them, reading begins inside
-//! it, its records have one time together that a header of ours would lose, or it is to be packed with another codec.
+//! it, or its records have one time together that a header of ours would lose.
 //!
-//! E1 What is kept keeps key, value, headers, order and the timestamp that a consumer sees, and the batch its codec unless
-//! another one is asked for; the new batch is dense. E2 The new CRC covers what was read under the old one: a damaged batch is
+//! E1 What is kept keeps key, value, headers, order and the timestamp that a consumer sees, and the batch its codec; the new
+//! batch is dense. E2 The new CRC covers what was read under the old one: a damaged batch is
 //! an error, not a fresh CRC. E3 Which upstream offsets the records had is told, gap by gap.
 //!
 //! # References
@@ -15,8 +15,8 @@ use super::walk::{Encoded, walk};
 use crate::batch::{BatchHeader, BatchView, Compression, ProducerStamp};
 use crate::{DecodeError, EncodeError};
 
-/// The records of `view` from `first_offset` on as a dense batch, packed with `codec` or, without one, as they were; unpacked
-/// on the way into at most `bytes_max` bytes. None where no record is left there.
+/// The records of `view` from `first_offset` on as a dense batch, packed as they were; unpacked on the way into at most
+/// `bytes_max` bytes. None where no record is left there.
 ///
 /// # Errors
 /// [`DecodeError::BadValue`] when the CRC is wrong, and for offsets that do not rise or leave the batch;
@@ -25,23 +25,23 @@ use crate::{DecodeError, EncodeError};
 pub fn reencode(
     view: &BatchView,
     first_offset: i64,
-    codec: Option<Compression>,
     bytes_max: usize,
 ) -> Result<Option<Reencoded>, DecodeError> {
     view.check_crc()?;
     let old = view.header();
     let payload = decompress(old.attributes.compression()?, &view.body(), bytes_max)?;
-    let mut writing = Writing { old, codec, first_offset, next_delta: 0, kept: None };
+    let mut writing = Writing { old, first_offset, next_delta: 0, payload_bytes: payload.len(), kept: None };
     walk(old.record_count, payload, |record| writing.take(record).map(|()| true))?;
     writing.kept.map(Dense::finish).transpose().map_err(|error| refused(&error))
 }
 
 struct Writing<'a> {
     old: &'a BatchHeader,
-    codec: Option<Compression>,
     first_offset: i64,
     /// The least offset delta that the next record may have.
     next_delta: i32,
+    /// Of all records, unpacked.
+    payload_bytes: usize,
     kept: Option<Dense>,
 }
 
@@ -57,7 +57,13 @@ impl Writing<'_> {
         let offset = old.base_offset + i64::from(delta);
         if offset >= self.first_offset {
             let timestamp_ms = old.timestamp_ms(record.timestamp_delta);
-            let kept = self.kept.get_or_insert_with(|| Dense::begin(emptied(old, self.codec), offset));
+            let bytes_left = self.payload_bytes.saturating_sub(record.at);
+            let kept = self.kept.get_or_insert_with(|| {
+                // Memory that grows by doubling takes twice as much on the way.
+                let mut new = emptied(old, None);
+                new.reserve(bytes_left);
+                Dense::begin(new, offset)
+            });
             kept.place(offset)
                 .push_encoded(timestamp_ms, record.attributes, record.tail)
                 .map_err(|error| refused(&error))?;

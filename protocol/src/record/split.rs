@@ -37,13 +37,9 @@ pub fn split(
     let mut piece: Option<Dense> = None;
     let (mut index, mut piece_from, mut last_end) = (0u32, 0, 0);
     walk(old.record_count, payload, |record| {
-        if i64::from(record.offset_delta) != i64::from(index) {
-            let reason = "offsets of a dense batch follow on";
-            let (at, value) = (record.at, record.offset_delta.into());
-            return Err(DecodeError::BadValue { field: "offset delta", at, value, reason });
-        }
+        record.require_delta(index.cast_signed())?;
         if cuts.has_end(piece_from, last_end, record.end) {
-            done.extend(piece.take());
+            finish(&mut piece, &mut done)?;
             piece_from = last_end;
         }
         let offset = whole.offset_at(index);
@@ -55,8 +51,16 @@ pub fn split(
         last_end = record.end;
         Ok(true)
     })?;
-    done.extend(piece);
-    done.into_iter().map(|piece| piece.finish().map_err(|error| refused(&error))).collect()
+    finish(&mut piece, &mut done)?;
+    Ok(done)
+}
+
+/// Packs a piece as soon as it is whole: several unpacked ones take more memory.
+fn finish(piece: &mut Option<Dense>, done: &mut Vec<Reencoded>) -> Result<(), DecodeError> {
+    if let Some(piece) = piece.take() {
+        done.push(piece.finish().map_err(|error| refused(&error))?);
+    }
+    Ok(())
 }
 
 /// Where the unpacked records are cut.
@@ -90,4 +94,4 @@ impl Cuts {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -104,6 +104,9 @@ impl Rival {
             if self.life.machine.next_timeout().is_some_and(|at| at <= now) {
                 self.life.machine.handle_timeout(now);
             }
+            if self.life.machine.wants_turn() {
+                self.life.machine.handle_turn(now);
+            }
             while let Some(command) = self.life.machine.poll_command() {
                 self.carry_out(command).await;
             }
@@ -111,8 +114,10 @@ impl Rival {
                 return self.wire.rest().await;
             }
             self.fetch(now);
-            let due =
-                self.life.machine.next_timeout().map_or(LOOK_EVERY, |at| at.saturating_sub(boot_time()));
+            let due = match self.life.machine.next_timeout() {
+                _ if self.life.machine.wants_turn() => Duration::ZERO,
+                at => at.map_or(LOOK_EVERY, |at| at.saturating_sub(boot_time())),
+            };
             tokio::select! {
                 Some(done) = self.life.errands.join_next(), if !self.life.errands.is_empty() => match done {
                     Ok(done) => self.handle_done(done),

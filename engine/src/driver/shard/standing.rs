@@ -21,6 +21,7 @@ impl Shard {
         let slot = &mut self.slots[number];
         self.held_bytes = self.held_bytes + slot.machine.backlog_bytes() - slot.counted_bytes;
         slot.counted_bytes = slot.machine.backlog_bytes();
+        self.turns.set(number, slot.machine.wants_turn(), slot.machine.anew_bytes());
         let standing = slot.standing(now);
         let has_name = |standing: Standing| standing.held || standing.without_leader || standing.waits;
         self.names_changed |= has_name(slot.counted) || has_name(standing);

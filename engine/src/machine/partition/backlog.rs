@@ -10,7 +10,7 @@ use bytes::Bytes;
 use twinlog_protocol::DecodeError;
 use twinlog_protocol::batch::{self, BatchView, Compression, Dropped, Entry, HEADER_BYTES, Verdict};
 use twinlog_protocol::fetch::{AbortedTransaction, AbortedTransactions};
-use twinlog_protocol::record::{Merge, OffsetRun, Reencoded, can_merge, reencode, upgrade};
+use twinlog_protocol::record::{Merge, OffsetRun, Reencoded, Repack, can_merge, reencode, upgrade};
 
 use crate::machine::hold::HoldReason;
 use crate::machine::lineage::Run;
@@ -24,7 +24,8 @@ const RUNS_MAX: usize = 2_500;
 pub struct Packing {
     /// The codec of all batches; none where each keeps its own.
     pub codec: Option<Compression>,
-    /// Most bytes that a batch which is written anew may unpack to: larger ones hold their partition.
+    /// Most bytes that a batch which is written anew as a whole may unpack to, and a record of one that goes in pieces:
+    /// larger ones hold their partition.
     pub unpacked_bytes_max: usize,
 }
 
@@ -36,7 +37,7 @@ impl Default for Packing {
 }
 
 /// A batch with its place in the generation.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Planned {
     /// Number, count and upstream offset of its records.
     pub batch: Sent,
@@ -46,16 +47,8 @@ pub(super) struct Planned {
     pub gaps: Vec<OffsetRun>,
     /// It was written anew, into memory of its own.
     pub is_new: bool,
-}
-
-impl Planned {
-    /// The same records in another form.
-    pub(super) fn write_anew(&mut self, view: BatchView) {
-        self.batch.sent_bytes = view.bytes().len();
-        self.batch.max_timestamp_ms = view.header().max_timestamp;
-        self.view = view;
-        self.is_new = true;
-    }
+    /// Where the first of its records have gone, packed anew: how the others come out of `view`.
+    pub rest: Option<Box<Repack>>,
 }
 
 /// How large a merged batch may become.
@@ -89,6 +82,8 @@ pub(super) struct Stretch {
 pub(super) struct Backlog {
     waiting: VecDeque<Planned>,
     bytes: usize,
+    /// Bytes of those that were written anew when their turn came.
+    anew_bytes: usize,
     /// The next record to be planned, if upstream goes on densely.
     next: Run,
     /// Upstream offset from which to fetch next.
@@ -112,6 +107,7 @@ impl Backlog {
         Self {
             waiting: VecDeque::new(),
             bytes: 0,
+            anew_bytes: 0,
             next: position,
             read_next: position.upstream,
             read_epoch: read_epoch.unwrap_or(-1),
@@ -123,7 +119,13 @@ impl Backlog {
     }
 
     /// Plans the batches of one fetched stretch of log; what `aborted` transactions wrote into it leaves holes.
-    pub(super) fn plan(&mut self, records: Bytes, aborted: Vec<AbortedTransaction>, packing: &Packing) {
+    /// None that is written anew for it may unpack to more than `unpacked_bytes_max` bytes.
+    pub(super) fn plan(
+        &mut self,
+        records: Bytes,
+        aborted: Vec<AbortedTransaction>,
+        unpacked_bytes_max: usize,
+    ) {
         let from = self.next.number;
         let mut aborted = AbortedTransactions::new(aborted);
         let mut entries = batch::batches(records);
@@ -135,7 +137,8 @@ impl Backlog {
                         Entry::Batch(view) if aborted.void(view.header()) => Verdict::Drop(Dropped::Aborted),
                         _ => entry.verdict(self.read_next),
                     };
-                    self.plan_entry(entry, verdict, packing, self.stores_all && self.next.number == from);
+                    let is_first = self.stores_all && self.next.number == from;
+                    self.plan_entry(entry, verdict, unpacked_bytes_max, is_first);
                 }
                 Some(Err(fault)) => self.hold_with(held_for(self.read_next, &fault)),
             }
@@ -146,7 +149,7 @@ impl Backlog {
     }
 
     /// `is_first`: the run is stored whether it is dense or not.
-    fn plan_entry(&mut self, entry: Entry, verdict: Verdict, packing: &Packing, is_first: bool) {
+    fn plan_entry(&mut self, entry: Entry, verdict: Verdict, unpacked_bytes_max: usize, is_first: bool) {
         let next = entry.next_offset();
         self.read_epoch = entry.leader_epoch();
         match (verdict, entry) {
@@ -157,7 +160,7 @@ impl Backlog {
                 return;
             }
             (Verdict::HeaderOnly | Verdict::Reencode, entry) => {
-                match reencoded(&entry, self.read_next, packing) {
+                match reencoded(&entry, self.read_next, unpacked_bytes_max) {
                     Ok(Some(Reencoded { view, gaps })) => self.push(view, gaps, is_first, true),
                     Ok(None) => {}
                     Err(fault) => return self.hold_with(held_for(self.read_next, &fault)),
@@ -189,13 +192,14 @@ impl Backlog {
             upstream_next,
             bytes,
             sent_bytes: bytes,
+            anew_bytes: 0,
             batches: 1,
             max_timestamp_ms: header.max_timestamp,
             // What is written anew has none of its own.
             leader_epoch: self.read_epoch,
         };
         self.bytes += batch.bytes;
-        self.waiting.push_back(Planned { batch, view, gaps, is_new });
+        self.waiting.push_back(Planned { batch, view, gaps, is_new, rest: None });
     }
 
     fn begin_run(&mut self, number: u64, upstream: i64) {
@@ -215,7 +219,7 @@ impl Backlog {
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.unstored.clear();
-        self.bytes = 0;
+        (self.bytes, self.anew_bytes) = (0, 0);
     }
 
     /// Whether the waiting batches are what an empty backlog would come to hold at this position (B3): they begin there,
@@ -247,7 +251,7 @@ impl Backlog {
     /// Whether [`Backlog::pop_ready`] has a batch.
     #[must_use]
     pub(super) fn is_ready(&self) -> bool {
-        self.waiting.front().is_some_and(|planned| planned.batch.next_number() <= self.stored_below)
+        self.ready().is_some()
     }
 
     /// Nothing more is planned, for this reason; what waits still goes.
@@ -267,6 +271,12 @@ impl Backlog {
         self.unstored.iter_mut().for_each(|run| run.downstream += offsets);
     }
 
+    /// What [`Backlog::pop_ready`] would give.
+    #[must_use]
+    pub(super) fn ready(&self) -> Option<&Planned> {
+        self.waiting.front().filter(|planned| planned.batch.next_number() <= self.stored_below)
+    }
+
     /// The next batch that may be sent.
     pub(super) fn pop_ready(&mut self) -> Option<Planned> {
         if !self.is_ready() {
@@ -274,6 +284,7 @@ impl Backlog {
         }
         let planned = self.waiting.pop_front()?;
         self.bytes -= planned.batch.bytes;
+        self.anew_bytes -= planned.batch.anew_bytes;
         Some(planned)
     }
 
@@ -284,6 +295,7 @@ impl Backlog {
     ) {
         for planned in batches.into_iter().rev() {
             self.bytes += planned.batch.bytes;
+            self.anew_bytes += planned.batch.anew_bytes;
             self.waiting.push_front(planned);
         }
     }
@@ -299,6 +311,9 @@ impl Backlog {
             records = records.saturating_add(batch.records);
             let fits = stretch.bytes + batch.bytes <= limits.bytes_max && records <= limits.records_max;
             let follows = last.is_none_or(|last| can_merge(last.view.header(), view.header(), limits.codec));
+            if planned.rest.is_some() {
+                break;
+            }
             if !(fits && follows && batch.next_number() <= self.stored_below && joins(planned)) {
                 break;
             }
@@ -334,6 +349,7 @@ impl Backlog {
             batch.records += part.batch.records;
             batch.upstream_next = part.batch.upstream_next;
             batch.bytes += part.batch.bytes;
+            batch.anew_bytes += part.batch.anew_bytes;
             batch.batches += 1;
             batch.leader_epoch = part.batch.leader_epoch;
         }
@@ -341,11 +357,13 @@ impl Backlog {
         if batch.batches < 2 {
             return None;
         }
-        batch.sent_bytes = view.bytes().len();
-        batch.max_timestamp_ms = view.header().max_timestamp;
         self.waiting.drain(..batch.batches as usize);
         self.bytes -= batch.bytes;
-        Some(Planned { batch, view, gaps, is_new: true })
+        self.anew_bytes -= batch.anew_bytes;
+        batch.sent_bytes = view.bytes().len();
+        batch.anew_bytes = if limits.codec.is_some() { batch.sent_bytes } else { 0 };
+        batch.max_timestamp_ms = view.header().max_timestamp;
+        Some(Planned { batch, view, gaps, is_new: true, rest: None })
     }
 
     /// Why nothing is planned behind the waiting batches, if so.
@@ -383,14 +401,23 @@ impl Backlog {
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
+
+    /// Bytes of those that were written anew when their turn came.
+    #[must_use]
+    pub(super) fn anew_bytes(&self) -> usize {
+        self.anew_bytes
+    }
 }
 
 /// Its records from `position` on.
-fn reencoded(entry: &Entry, position: i64, packing: &Packing) -> Result<Option<Reencoded>, DecodeError> {
-    let Packing { codec, unpacked_bytes_max } = *packing;
+fn reencoded(
+    entry: &Entry,
+    position: i64,
+    unpacked_bytes_max: usize,
+) -> Result<Option<Reencoded>, DecodeError> {
     match entry {
-        Entry::Batch(view) => reencode(view, position, codec, unpacked_bytes_max),
-        Entry::Legacy { bytes, .. } => upgrade(bytes, position, codec, unpacked_bytes_max),
+        Entry::Batch(view) => reencode(view, position, unpacked_bytes_max),
+        Entry::Legacy { bytes, .. } => upgrade(bytes, position, unpacked_bytes_max),
     }
 }
 

@@ -109,7 +109,7 @@ impl PartitionMachine {
                     self.lost_since = None;
                     let (batches, aborted) =
                         (mem::take(&mut records.records), mem::take(&mut records.aborted));
-                    self.backlog.plan(batches, aborted, &self.config.packing);
+                    self.backlog.plan(batches, aborted, self.config.packing.unpacked_bytes_max);
                     if self.transaction_watch.handle_fetched(now, self.backlog.read_next(), &records) {
                         self.commands.push_back(Command::Emit(Event::GoesOn));
                     }
@@ -410,9 +410,6 @@ impl PartitionMachine {
     pub(super) fn copying_timeout(&self) -> Option<Now> {
         if self.window.drained().is_some() {
             // Closed by what others stored, with nothing under way whose answer would wake us.
-            return Some(Now::ZERO);
-        }
-        if self.has_more_to_pack && self.window.has_room() {
             return Some(Now::ZERO);
         }
         let late = if self.apart || self.window.is_closed() { None } else { self.window.late_at() };

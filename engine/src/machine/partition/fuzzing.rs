@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
-use twinlog_protocol::batch::{BatchHeader, ProducerStamp};
+use twinlog_protocol::batch::{BatchHeader, Compression, ProducerStamp};
 use twinlog_protocol::fetch::AbortedTransaction;
 use twinlog_protocol::record::BatchBuilder;
 use twinlog_protocol::{ErrorCode, OFFSET_MAX};
@@ -68,6 +68,11 @@ struct Play<'a> {
     log_end: i64,
 }
 
+fn packing(input: &[u8]) -> Packing {
+    let codec = input.last().filter(|byte| **byte > 170).map(|byte| Compression::ALL[usize::from(byte % 5)]);
+    Packing { codec, ..Packing::default() }
+}
+
 /// What is done about losses, by the last byte: the others mean what they meant before.
 fn losses(input: &[u8]) -> LossPolicy {
     let last = input.last().copied().unwrap_or(0);
@@ -87,9 +92,10 @@ impl<'a> Play<'a> {
             first_epoch: 5,
             first_sequence: 0,
             backlog_bytes_max: BACKLOG_BYTES_MAX,
-            merge_sizes: MergeSizes::default(),
+            // Small enough that a few records go in pieces.
+            merge_sizes: MergeSizes { merged_bytes_max: 120, ..MergeSizes::default() },
             losses: losses(input),
-            packing: Packing::default(),
+            packing: packing(input),
         };
         Self {
             rest: input,
@@ -142,10 +148,13 @@ impl<'a> Play<'a> {
     /// J4.
     fn wake(&mut self) {
         for _ in 0..COMMANDS_MAX {
-            if self.machine.next_timeout().is_none_or(|at| at > self.now) {
+            if self.machine.wants_turn() {
+                self.machine.handle_turn(self.now);
+            } else if self.machine.next_timeout().is_none_or(|at| at > self.now) {
                 return;
+            } else {
+                self.machine.handle_timeout(self.now);
             }
-            self.machine.handle_timeout(self.now);
             self.take_commands();
         }
         panic!("J4: a timer is due for ever: {:?} at {:?}", self.machine.next_timeout(), self.now);

@@ -26,6 +26,7 @@ pub mod fuzzing;
 mod losses;
 mod merging;
 mod open_transaction;
+mod packing;
 mod sending;
 mod splitting;
 mod standing;
@@ -149,8 +150,10 @@ pub struct PartitionMachine {
     /// How long the backlog may wait for a line-up.
     backlog_until: Option<Now>,
     merging: Merging,
-    /// More could be sent, once others had a turn.
-    has_more_to_pack: bool,
+    /// What is next has to be written anew, and that waits for a turn …
+    wants_turn: bool,
+    /// … in which so many bytes of it may be.
+    turn_bytes: usize,
     /// Upstream offset to which the copy had come when it stopped in order.
     stopped_at: Option<i64>,
     /// Offset of the fetch under way.
@@ -214,7 +217,8 @@ impl PartitionMachine {
             sending: None,
             backlog: Backlog::new(Run { number: 0, upstream: 0, downstream: 0 }, None, false),
             backlog_until: None,
-            has_more_to_pack: false,
+            wants_turn: false,
+            turn_bytes: 0,
             stopped_at: None,
             fetching: None,
             readable_end: None,

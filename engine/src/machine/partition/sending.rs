@@ -3,23 +3,18 @@
 
 use std::time::Duration;
 
-use twinlog_protocol::batch::{BatchHeader, ProducerStamp, rewrite};
-use twinlog_protocol::record::{Reencoded, reencode};
+use twinlog_protocol::batch::{ProducerStamp, rewrite};
 
 use super::backlog::{Planned, held_for};
-use super::{Command, Now, Packing, PartitionMachine, Run};
+use super::{Command, Now, PartitionMachine, Run};
 use crate::machine::sequence::sequence_of;
 
 /// Silence of the target's leader after which nothing is sent before a line-up: a process that slept may have been
 /// overtaken, and where the producer state has aged the broker would not notice.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// Bytes of batches that are packed anew, or cut, before others have a turn: some milliseconds of work.
-const PACKED_BYTES_MAX: usize = 256 << 10;
-
 impl PartitionMachine {
     pub(super) fn send_ready(&mut self, now: Now) {
-        let mut packed_bytes = 0;
-        self.has_more_to_pack = false;
+        self.wants_turn = false;
         self.merging.handle_time(now, self.backlog.oldest());
         while self.window.has_room() {
             if self.window.is_empty()
@@ -28,8 +23,7 @@ impl PartitionMachine {
             {
                 return self.line_up_after_silence(now);
             }
-            if packed_bytes >= PACKED_BYTES_MAX {
-                self.has_more_to_pack = self.backlog.is_ready();
+            if self.waits_for_turn() {
                 return;
             }
             let Some(mut planned) = self.pop_next() else {
@@ -48,17 +42,11 @@ impl PartitionMachine {
                 }
                 self.check_crc_at = None;
             }
-            if !self.pack(&mut planned) {
-                return;
-            }
-            if planned.is_new && self.config.packing.codec.is_some() {
-                packed_bytes += planned.batch.bytes.max(planned.batch.sent_bytes);
-            }
-            if self.limit_of(&planned).is_some() {
-                packed_bytes += planned.batch.sent_bytes;
-                let Some(piece) = self.cut(planned) else { return };
+            if self.is_for_turn(&planned) {
+                let Some(piece) = self.pack(planned).and_then(|planned| self.cut(planned)) else { return };
                 planned = piece;
             }
+            self.count_turn(&planned.batch);
             if self.merging.goes_alone(&planned.batch) {
                 if !self.window.is_empty() {
                     self.backlog.put_back([planned]);
@@ -70,34 +58,6 @@ impl PartitionMachine {
             self.send(now, &planned);
         }
         self.merging.note_crowd(self.backlog.is_ready());
-    }
-
-    /// Brings the batch into the codec that all are sent in. Fails where it cannot be read, which holds the partition: what
-    /// stands before it still goes.
-    fn pack(&mut self, planned: &mut Planned) -> bool {
-        let Packing { codec, unpacked_bytes_max } = self.config.packing;
-        let header = planned.view.header();
-        if !self.is_to_pack(header) {
-            return true;
-        }
-        match reencode(&planned.view, header.base_offset, codec, unpacked_bytes_max) {
-            Ok(packed) => {
-                // None only for a batch without records, and none such is planned.
-                if let Some(Reencoded { view, .. }) = packed {
-                    planned.write_anew(view);
-                }
-                true
-            }
-            Err(fault) => {
-                self.backlog.hold_before(held_for(planned.batch.upstream, &fault));
-                false
-            }
-        }
-    }
-
-    /// Whether a batch has another codec than all are sent in.
-    pub(super) fn is_to_pack(&self, header: &BatchHeader) -> bool {
-        self.config.packing.codec.is_some_and(|codec| header.attributes.compression() != Ok(codec))
     }
 
     /// Whether the stored map gives the batch's numbers to its records: to the first and last of each stretch without a

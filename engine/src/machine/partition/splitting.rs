@@ -113,12 +113,13 @@ fn pieces_of(whole: &Sent, pieces: Vec<Reencoded>) -> Vec<Planned> {
             upstream_next: piece.offset_at(records.saturating_sub(1)) + 1,
             bytes,
             sent_bytes: piece.view.bytes().len(),
+            anew_bytes: piece.view.bytes().len(),
             batches: 1,
             max_timestamp_ms: piece.view.header().max_timestamp,
             leader_epoch: whole.leader_epoch,
         };
         (number, bytes_left, left) = (batch.next_number(), bytes_left - bytes, left - 1);
-        Planned { batch, view: piece.view, gaps: piece.gaps, is_new: true }
+        Planned { batch, view: piece.view, gaps: piece.gaps, is_new: true, rest: None }
     };
     pieces.into_iter().map(planned).collect()
 }
@@ -157,6 +158,7 @@ mod tests {
             upstream_next: 120,
             bytes: 800,
             sent_bytes: 800,
+            anew_bytes: 0,
             batches: 1,
             max_timestamp_ms: 0,
             leader_epoch: 0,

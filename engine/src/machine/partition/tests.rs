@@ -12,6 +12,7 @@ use crate::machine::produce_window::ProduceAnswer;
 
 mod committed;
 mod faults;
+mod leaders;
 mod losses;
 mod merging;
 mod packing;
@@ -95,8 +96,16 @@ impl Bench {
         self.answer();
     }
 
-    /// Answers what an approach asks.
+    /// Answers what an approach asks, and gives the partition a turn if it wants one.
     fn answer(&mut self) {
+        self.answer_questions();
+        if self.machine.wants_turn() {
+            self.machine.handle_turn(self.now);
+            self.answer_questions();
+        }
+    }
+
+    fn answer_questions(&mut self) {
         while let Some(command) = self.machine.poll_command() {
             let now = self.now;
             match command {
@@ -115,6 +124,9 @@ impl Bench {
 
     /// Waits for the machine's next timer.
     fn wake(&mut self) {
+        if self.machine.wants_turn() {
+            return self.answer();
+        }
         self.now = self.machine.next_timeout().expect("a timer runs").max(self.now);
         self.machine.handle_timeout(self.now);
         self.answer();
@@ -199,13 +211,18 @@ impl Bench {
     }
 
     fn acknowledge(&mut self, ticket: u64, records: u32) {
+        self.take(ticket, records);
+        self.answer();
+    }
+
+    /// The same, and what this makes the machine want has to wait.
+    fn take(&mut self, ticket: u64, records: u32) {
         let base_offset = self.log_end;
         self.log_end += i64::from(records);
         let before = self.last_batch.map_or(-1, |last| last.last_sequence);
         let last_sequence = before + records.cast_signed();
         self.last_batch = Some(LastBatch { producer_epoch: EPOCH, last_sequence });
         self.machine.handle_produced(self.now, ticket, acknowledged(base_offset));
-        self.answer();
     }
 }
 
@@ -290,40 +307,6 @@ fn a_pause_that_has_passed_is_no_timer() {
     bench.machine.handle_leaders(bench.now, leader(None, 1), leader(Some(1), 2));
     bench.wake();
     assert!(bench.machine.next_timeout().is_none_or(|at| at > bench.now));
-}
-
-#[test]
-fn a_source_without_a_leader_is_asked_again_and_again() {
-    let mut bench = Bench::copying();
-    let leader = |node, topic_id| Some(Leader { node, leader_epoch: 0, topic_id });
-    bench.machine.handle_leaders(bench.now, leader(None, 1), leader(Some(1), 2));
-    bench.answer();
-    for _ in 0..3 {
-        assert!(matches!(bench.left.pop(), Some(Command::RefreshMetadata(Side::Source))), "{:?}", bench.left);
-        assert_eq!(bench.machine.fetch_wanted(bench.now), None);
-        let before = bench.now;
-        bench.wake();
-        assert!(bench.now > before);
-    }
-    bench.machine.handle_leaders(bench.now, leader(Some(2), 1), leader(Some(1), 2));
-    bench.wake();
-    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(100));
-}
-
-#[test]
-fn a_fetch_that_was_under_way_when_the_leader_left_is_sent_anew_to_the_next_one() {
-    let mut bench = Bench::copying();
-    let leader = |node, topic_id| Some(Leader { node, leader_epoch: 0, topic_id });
-    for none in [leader(None, 1), None] {
-        assert_eq!(bench.machine.fetch_wanted(bench.now), Some(100));
-        bench.machine.handle_fetch_sent(100);
-        bench.machine.handle_leaders(bench.now, none, leader(Some(1), 2));
-        bench.answer();
-        assert_eq!((bench.machine.fetching(), bench.machine.fetch_wanted(bench.now)), (None, None));
-        bench.machine.handle_leaders(bench.now, leader(Some(2), 1), leader(Some(1), 2));
-        bench.wake();
-    }
-    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(100));
 }
 
 #[test]
@@ -426,60 +409,4 @@ fn a_batch_of_which_nothing_is_left_at_the_position_is_passed() {
     bench.fetches(&[thinned(90, 20, &[0, 9])]);
     assert!(bench.left.is_empty(), "{:?}", bench.left);
     assert_eq!(bench.machine.fetch_wanted(bench.now), Some(110));
-}
-
-#[test]
-fn a_source_made_again_holds_the_partition_before_anything_of_it_is_sent() {
-    let mut bench = Bench::copying();
-    let offset = bench.machine.fetch_wanted(bench.now).unwrap();
-    bench.machine.handle_fetch_sent(offset);
-    let leader = |topic_id| Some(Leader { node: Some(1), leader_epoch: 0, topic_id });
-    // It is away for a while before it is there again.
-    bench.machine.handle_leaders(bench.now, None, leader(2));
-    bench.machine.handle_leaders(bench.now, leader(9), leader(2));
-    bench.answer();
-    assert_eq!(bench.machine.held(), Some(&HoldReason::Recreated { side: Side::Source }));
-    let sends = |command: &Command| matches!(command, Command::Produce { .. });
-    assert!(!bench.left.iter().any(sends), "{:?}", bench.left);
-}
-
-#[test]
-fn a_source_made_again_while_a_decision_is_taken_is_not_copied() {
-    let mut bench = Bench::lining_up();
-    let attempt = bench.until_state_is_read();
-    let leader = |topic_id| Some(Leader { node: Some(1), leader_epoch: 0, topic_id });
-    bench.machine.handle_leaders(bench.now, leader(9), leader(2));
-    bench.machine.handle_state_read(bench.now, attempt);
-    bench.answer();
-    assert_eq!(bench.machine.fetch_wanted(bench.now), None);
-    bench.wake();
-    assert_eq!(bench.machine.held(), Some(&HoldReason::Recreated { side: Side::Source }));
-}
-
-#[test]
-fn a_leader_elected_while_a_decision_is_taken_is_asked_before_anything_is_sent() {
-    let mut bench = Bench::lining_up();
-    let attempt = bench.until_state_is_read();
-    let source = Some(Leader { node: Some(1), leader_epoch: 0, topic_id: 1 });
-    let elected = Some(Leader { node: Some(2), leader_epoch: 1, topic_id: 2 });
-    bench.machine.handle_leaders(bench.now, source, elected);
-    // The new leader's log holds a batch that the old one never had: sent, never acknowledged, and forgotten.
-    bench.log_end = 21;
-    bench.machine.handle_state_read(bench.now, attempt);
-    assert_eq!(bench.machine.fetch_wanted(bench.now), None, "what the old leader said is out of date");
-    bench.wake();
-    assert!(matches!(bench.left[..], [Command::ReadTail { from: 20, to: 21, .. }]), "{:?}", bench.left);
-}
-
-#[test]
-fn a_topic_that_only_old_metadata_took_for_another_is_copied() {
-    let mut bench = Bench::opened();
-    let leader = |topic_id| Some(Leader { node: Some(1), leader_epoch: 0, topic_id });
-    bench.machine.handle_leaders(bench.now, leader(1), leader(9));
-    bench.answer();
-    assert_eq!(bench.machine.held(), Some(&HoldReason::Recreated { side: Side::Target }));
-    bench.machine.handle_leaders(bench.now, leader(1), leader(2));
-    bench.answer();
-    bench.wake();
-    assert_eq!(bench.machine.fetch_wanted(bench.now), Some(100));
 }

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::snappy::XERIAL_HEADER;
 use super::*;
 
 const PACKING: [Compression; 4] =

@@ -64,7 +64,7 @@ fn a_message_alone_becomes_a_batch_of_one() {
         for (key, value) in
             [(None, None), (Some(&b"k"[..]), None), (None, Some(&b"v"[..])), (Some(b""), Some(b""))]
         {
-            let one = upgrade(&message(magic, 42, 0, key, value), 0, None, MB).unwrap().unwrap();
+            let one = upgrade(&message(magic, 42, 0, key, value), 0, MB).unwrap().unwrap();
             let timestamp_ms = if magic == 0 { -1 } else { 7_042 };
             assert_eq!(seen(&one), [(42, timestamp_ms, value.map(Bytes::copy_from_slice))]);
             let record = records(&one.view, MB).unwrap().next().unwrap().unwrap();
@@ -85,29 +85,23 @@ fn wrappers_of_both_formats_keep_offsets_times_and_codec() {
                 let expected: Vec<_> = kept
                     .map(|&offset| (offset, timestamp_ms(offset), Some(offset.to_string().into())))
                     .collect();
-                let one =
-                    upgrade(&wrapper(magic, codec, &offsets, 0), first_offset, None, MB).unwrap().unwrap();
+                let one = upgrade(&wrapper(magic, codec, &offsets, 0), first_offset, MB).unwrap().unwrap();
                 assert_eq!(seen(&one), expected, "magic {magic}, {codec:?}, from {first_offset}");
                 assert_eq!(one.view.header().attributes.compression(), Ok(codec));
             }
-            let zstd = Some(Compression::Zstd);
-            let one = upgrade(&wrapper(magic, codec, &offsets, 0), 105, zstd, MB).unwrap().unwrap();
-            assert_eq!(one.view.header().attributes.compression(), Ok(Compression::Zstd));
-            assert_eq!(seen(&one).iter().map(|(offset, ..)| *offset).collect::<Vec<_>>(), [105, 109]);
-            assert_eq!(upgrade(&wrapper(magic, codec, &offsets, 0), 110, None, MB), Ok(None));
+            assert_eq!(upgrade(&wrapper(magic, codec, &offsets, 0), 110, MB), Ok(None));
         }
     }
 }
 
 #[test]
 fn under_log_append_time_all_have_the_time_of_the_wrapper() {
-    let one =
-        upgrade(&wrapper(1, Compression::Gzip, &[5, 6], LOG_APPEND_TIME), 0, None, MB).unwrap().unwrap();
+    let one = upgrade(&wrapper(1, Compression::Gzip, &[5, 6], LOG_APPEND_TIME), 0, MB).unwrap().unwrap();
     assert_eq!(seen(&one).iter().map(|(_, timestamp_ms, _)| *timestamp_ms).collect::<Vec<_>>(), [7_006; 2]);
 }
 
 fn fault(bytes: &Bytes) -> String {
-    upgrade(bytes, 0, None, MB).unwrap_err().to_string()
+    upgrade(bytes, 0, MB).unwrap_err().to_string()
 }
 
 #[test]
@@ -133,7 +127,7 @@ fn what_is_wrong_is_named() {
 #[test]
 fn the_limit_on_unpacked_bytes_holds() {
     let zeros = compress(Compression::Gzip, &Bytes::from(vec![0; 10_000])).unwrap();
-    let error = upgrade(&message(1, 3, 1, None, Some(&zeros)), 0, None, 9_999).unwrap_err();
+    let error = upgrade(&message(1, 3, 1, None, Some(&zeros)), 0, 9_999).unwrap_err();
     assert!(matches!(error, DecodeError::UnpacksTooLarge { what: "gzip", limit: 9_999 }), "{error}");
 }
 
@@ -141,9 +135,9 @@ proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..80), codec in 0_i8..4) {
         let bytes = Bytes::from(bytes);
-        let _any = upgrade(&bytes, 0, None, MB);
-        let _wrapped = upgrade(&message(1, 9, codec, None, Some(&bytes)), 0, None, MB);
+        let _any = upgrade(&bytes, 0, MB);
+        let _wrapped = upgrade(&message(1, 9, codec, None, Some(&bytes)), 0, MB);
         let packed = compress(Compression::Gzip, &bytes).unwrap();
-        let _packed = upgrade(&message(0, 9, 1, None, Some(&packed)), 0, None, MB);
+        let _packed = upgrade(&message(0, 9, 1, None, Some(&packed)), 0, MB);
     }
 }

@@ -10,7 +10,7 @@ use crate::record::{BatchBuilder, Header, OffsetRun, Record, records};
 const MB: usize = 1 << 20;
 
 /// Values of these lengths, each behind so many upstream offsets that are left out.
-fn whole(codec: Compression, sizes: &[(usize, u32)]) -> Reencoded {
+pub(in crate::record) fn whole(codec: Compression, sizes: &[(usize, u32)]) -> Reencoded {
     let base_offset = 500 + i64::from(sizes.first().map_or(0, |(_, left_out)| *left_out));
     let mut batch = BatchBuilder::new().compression(codec).base_offset(base_offset);
     let (mut gaps, mut offset, mut state) = (Vec::new(), base_offset, 1u32);
@@ -32,7 +32,7 @@ fn whole(codec: Compression, sizes: &[(usize, u32)]) -> Reencoded {
 }
 
 /// Upstream offset, time and record of each.
-fn seen(batch: &Reencoded) -> Vec<(i64, i64, Record)> {
+pub(in crate::record) fn seen(batch: &Reencoded) -> Vec<(i64, i64, Record)> {
     let header = batch.view.header();
     let see = |(index, record): (u32, Result<Record, DecodeError>)| {
         let record = record.unwrap();

@@ -1,11 +1,12 @@
 //! Batches that are sent in another codec than they have at the source.
 
 use twinlog_protocol::batch::{BatchHeader, Compression, Forwarded};
-use twinlog_protocol::record::{Record, records};
+use twinlog_protocol::record::{Record, compress, records};
 
 use super::*;
 
 const MB: usize = 1 << 20;
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// So many records with values of so many bytes, which hardly repeat.
 fn batch(base_offset: i64, codec: Compression, count: i64, value_bytes: usize) -> BatchView {
@@ -135,7 +136,7 @@ fn thinned_batches_get_the_codec_too() {
 #[test]
 fn what_no_codec_reads_holds_the_partition_there_and_all_before_it_goes() {
     let gzip = |offset, count| batch(offset, Compression::Gzip, count, 6_000);
-    let too_large = gzip(103, 9);
+    let too_large = batch(103, Compression::Gzip, 1, 60_000);
     for (bad, is_right) in [
         (
             broken(&gzip(103, 1)),
@@ -162,12 +163,15 @@ fn much_to_pack_is_packed_by_turns() {
         (0..5).map(|index| batch(101 + 3 * index, Compression::None, 3, 50_000)).collect();
     bench.fetches(&batches);
     assert_eq!(bench.sent().len(), 2, "others have a turn");
-    assert_eq!(bench.machine.next_timeout(), Some(Now::ZERO), "and then it goes on");
-    bench.wake();
-    assert_eq!(bench.sent().len(), 2);
-    bench.wake();
-    assert_eq!(bench.sent().len(), 1);
-    assert_ne!(bench.machine.next_timeout(), Some(Now::ZERO));
+    assert!(bench.machine.wants_turn(), "and then it goes on");
+    assert!(bench.machine.anew_bytes() > 300_000);
+    bench.answer();
+    let sent = bench.sent();
+    assert_eq!(sent.len(), 2);
+    bench.answer();
+    let sent = [sent, bench.sent()].concat();
+    assert_eq!(sent.len(), 3);
+    assert!(!bench.machine.wants_turn());
 }
 
 #[test]
@@ -176,12 +180,13 @@ fn nothing_is_to_be_packed_while_nothing_may_be_sent() {
     let batches: Vec<BatchView> =
         (101..107).map(|offset| batch(offset, Compression::None, 1, 150_000)).collect();
     bench.fetches(&batches);
-    assert_eq!((bench.sent().len(), bench.machine.next_timeout()), (2, Some(Now::ZERO)));
+    assert_eq!((bench.sent().len(), bench.machine.wants_turn()), (2, true));
     bench.now += Duration::from_secs(1);
     bench.machine.handle_timeout(bench.now);
-    bench.answer();
     // The answers are late, so the partition leaves its lane: no more is sent until they are there.
-    assert!(bench.machine.next_timeout() > Some(bench.now), "{:?}", bench.machine.next_timeout());
+    assert!(!bench.machine.wants_turn());
+    bench.answer();
+    assert_eq!(bench.sent().len(), 0);
 }
 
 #[test]
@@ -202,10 +207,72 @@ fn what_unpacks_to_more_than_topics_take_goes_in_pieces() {
             values.extend(piece);
             bench.acknowledge(ticket, view.header().record_count.unsigned_abs());
         }
-        if bench.machine.next_timeout() == Some(Now::ZERO) {
-            bench.wake();
-        }
+        bench.answer();
     }
     assert_eq!(values, (0..50).collect::<Vec<u8>>());
     assert_eq!(bench.machine.record().mark().map(|mark| mark.upstream), Some(151));
+}
+
+#[test]
+fn of_a_batch_that_breaks_off_the_records_go_that_can_be_read() {
+    let whole = batch(101, Compression::None, 20, 1_000);
+    let payload = [&whole.body()[..whole.body().len() / 2], &[0; 9]].concat();
+    let body = compress(Compression::Lz4, &payload.into()).unwrap();
+    let mut header = BatchHeader { batch_length: 49 + i32::try_from(body.len()).unwrap(), ..*whole.header() };
+    header.attributes = header.attributes.with_compression(Compression::Lz4);
+    header.crc = crc32c(&[&header.encode()[21..], &body].concat());
+    let broken = BatchView::parse([&header.encode()[..], &body].concat().into()).unwrap();
+    let mut bench = Bench::sending_in(Compression::Zstd, MB);
+    bench.fetches(&[broken]);
+    let [(ticket, view, true)] = &bench.sent()[..] else { panic!("one batch is sent") };
+    assert_eq!(records_of(view), records_of(&whole)[..10]);
+    bench.acknowledge(*ticket, 10);
+    let held = bench.machine.held();
+    assert!(matches!(held, Some(HoldReason::DamagedSource { offset: 111, .. })), "{held:?}");
+    assert_eq!(bench.machine.anew_bytes(), 0);
+}
+
+#[test]
+fn pieces_keep_numbers_and_gaps_through_a_line_up() {
+    let mut bench = Bench::sending_in(Compression::Gzip, MB);
+    let sizes = MergeSizes { merged_bytes_max: 3_000, ..MergeSizes::default() };
+    bench.machine.config.merge_sizes = sizes;
+    let mut thinned = BatchBuilder::new().base_offset(101);
+    for index in 0..30 {
+        thinned.leave_gap(u32::from(index % 4 == 1) * 3).unwrap();
+        let value = vec![index; 1_000];
+        thinned.push(1_000 + i64::from(index), None, Some(value.into()), Vec::new()).unwrap();
+    }
+    let thinned = thinned.build().unwrap();
+    let offsets: Vec<i64> =
+        records(&thinned, MB).unwrap().map(|record| 101 + i64::from(record.unwrap().offset_delta)).collect();
+    bench.fetches(std::slice::from_ref(&thinned));
+    bench.store();
+    let (mut taken, mut was_silent) = (0, false);
+    while taken < 30 {
+        let sent = bench.sent();
+        assert!(!sent.is_empty(), "{taken} of 30 are there: {:?}", bench.machine);
+        for (ticket, view, _) in sent {
+            assert_eq!(view.header().attributes.compression(), Ok(Compression::Gzip));
+            let values = records(&view, MB).unwrap().map(|record| record.unwrap().value.unwrap()[0]);
+            let values: Vec<u8> = values.collect();
+            assert!(values.len() <= 2, "{} records in a piece", values.len());
+            assert_eq!(usize::from(values[0]), taken);
+            taken += values.len();
+            bench.take(ticket, view.header().record_count.unsigned_abs());
+            let mark = bench.machine.record().mark().expect("a batch was taken");
+            assert_eq!(mark.number, 1 + taken as u64);
+            let last = offsets[taken - 1];
+            assert!((last + 1..=last + 4).contains(&mark.upstream), "{} behind {last}", mark.upstream);
+        }
+        if taken > 10 && !std::mem::replace(&mut was_silent, true) {
+            let attempt = bench.machine.attempt;
+            bench.now += 2 * SILENCE;
+            bench.answer();
+            assert!(bench.machine.attempt > attempt, "it lines up first");
+        }
+        bench.answer();
+    }
+    assert!(was_silent);
+    assert_eq!(bench.machine.anew_bytes(), 0);
 }
