@@ -114,6 +114,12 @@ enum State {
 }
 
 impl Batches {
+    /// Bytes that were not walked yet.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The batch at the end that the limit cut; known once the iteration ended. As the only entry it means that the
     /// limit has to grow.
     #[must_use]

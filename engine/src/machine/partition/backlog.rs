@@ -4,14 +4,15 @@
 //! - B2: nothing behind a batch that holds the partition is planned.
 //! - B3: what is kept through a line-up is what would be fetched and planned again behind it; else it is dropped.
 
+mod planning;
+
 use std::collections::VecDeque;
 
-use bytes::Bytes;
 use twinlog_protocol::DecodeError;
-use twinlog_protocol::batch::{self, BatchView, Compression, Dropped, Entry, HEADER_BYTES, Verdict};
-use twinlog_protocol::fetch::{AbortedTransaction, AbortedTransactions};
-use twinlog_protocol::record::{Merge, OffsetRun, Reencoded, Repack, can_merge, reencode, upgrade};
+use twinlog_protocol::batch::{BatchView, Compression, HEADER_BYTES};
+use twinlog_protocol::record::{Merge, OffsetRun, Repack, can_merge};
 
+use self::planning::Planning;
 use crate::machine::hold::HoldReason;
 use crate::machine::lineage::Run;
 use crate::machine::produce_window::Sent;
@@ -84,6 +85,8 @@ pub(super) struct Backlog {
     bytes: usize,
     /// Bytes of those that were written anew when their turn came.
     anew_bytes: usize,
+    /// What was fetched and is not planned yet.
+    planning: Option<Planning>,
     /// The next record to be planned, if upstream goes on densely.
     next: Run,
     /// Upstream offset from which to fetch next.
@@ -108,6 +111,7 @@ impl Backlog {
             waiting: VecDeque::new(),
             bytes: 0,
             anew_bytes: 0,
+            planning: None,
             next: position,
             read_next: position.upstream,
             read_epoch: read_epoch.unwrap_or(-1),
@@ -116,96 +120,6 @@ impl Backlog {
             stores_all,
             hold: None,
         }
-    }
-
-    /// Plans the batches of one fetched stretch of log; what `aborted` transactions wrote into it leaves holes.
-    /// None that is written anew for it may unpack to more than `unpacked_bytes_max` bytes.
-    pub(super) fn plan(
-        &mut self,
-        records: Bytes,
-        aborted: Vec<AbortedTransaction>,
-        unpacked_bytes_max: usize,
-    ) {
-        let from = self.next.number;
-        let mut aborted = AbortedTransactions::new(aborted);
-        let mut entries = batch::batches(records);
-        while self.hold.is_none() {
-            match entries.next() {
-                None => break,
-                Some(Ok(entry)) => {
-                    let verdict = match &entry {
-                        Entry::Batch(view) if aborted.void(view.header()) => Verdict::Drop(Dropped::Aborted),
-                        _ => entry.verdict(self.read_next),
-                    };
-                    let is_first = self.stores_all && self.next.number == from;
-                    self.plan_entry(entry, verdict, unpacked_bytes_max, is_first);
-                }
-                Some(Err(fault)) => self.hold_with(held_for(self.read_next, &fault)),
-            }
-        }
-        if self.stores_all && self.next.number > from + 1 {
-            self.unstored.push(self.next.at(self.next.number - 1));
-        }
-    }
-
-    /// `is_first`: the run is stored whether it is dense or not.
-    fn plan_entry(&mut self, entry: Entry, verdict: Verdict, unpacked_bytes_max: usize, is_first: bool) {
-        let next = entry.next_offset();
-        self.read_epoch = entry.leader_epoch();
-        match (verdict, entry) {
-            (Verdict::HeaderOnly, Entry::Batch(view)) => self.push(view, Vec::new(), is_first, false),
-            (Verdict::Drop(_), _) => {}
-            (Verdict::Hold(kind), entry) => {
-                self.hold = Some(HoldReason::Unsupported { offset: entry.offset(), kind });
-                return;
-            }
-            (Verdict::HeaderOnly | Verdict::Reencode, entry) => {
-                match reencoded(&entry, self.read_next, unpacked_bytes_max) {
-                    Ok(Some(Reencoded { view, gaps })) => self.push(view, gaps, is_first, true),
-                    Ok(None) => {}
-                    Err(fault) => return self.hold_with(held_for(self.read_next, &fault)),
-                }
-            }
-        }
-        // The next offset to read is told by the header, never by the last record.
-        self.read_next = self.read_next.max(next);
-    }
-
-    fn push(&mut self, view: BatchView, gaps: Vec<OffsetRun>, is_first: bool, is_new: bool) {
-        let header = view.header();
-        let upstream = header.base_offset;
-        let records = header.record_count.unsigned_abs();
-        let number = self.next.number;
-        if is_first || upstream != self.next.upstream {
-            self.begin_run(number, upstream);
-        }
-        for gap in &gaps {
-            self.begin_run(number + u64::from(gap.index), gap.offset);
-        }
-        let bytes = view.bytes().len();
-        self.next = self.next.at(number + u64::from(records));
-        let upstream_next = self.next.upstream;
-        let batch = Sent {
-            number,
-            records,
-            upstream,
-            upstream_next,
-            bytes,
-            sent_bytes: bytes,
-            anew_bytes: 0,
-            batches: 1,
-            max_timestamp_ms: header.max_timestamp,
-            // What is written anew has none of its own.
-            leader_epoch: self.read_epoch,
-        };
-        self.bytes += batch.bytes;
-        self.waiting.push_back(Planned { batch, view, gaps, is_new, rest: None });
-    }
-
-    fn begin_run(&mut self, number: u64, upstream: i64) {
-        self.next = Run { upstream, ..self.next.at(number) };
-        self.stored_below = self.stored_below.min(number);
-        self.unstored.push(self.next);
     }
 
     /// Runs that must be stored before the batches that begin with them may go; each is given out once, no more at once
@@ -218,6 +132,7 @@ impl Backlog {
     /// Lets go of what was fetched: the partition stops copying, and others need the room.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
+        self.planning = None;
         self.unstored.clear();
         (self.bytes, self.anew_bytes) = (0, 0);
     }
@@ -257,6 +172,7 @@ impl Backlog {
     /// Nothing more is planned, for this reason; what waits still goes.
     pub(super) fn hold_with(&mut self, reason: HoldReason) {
         self.hold.get_or_insert(reason);
+        self.planning = None;
     }
 
     /// Nothing more is sent, for this reason: it lies before all that waits.
@@ -390,34 +306,22 @@ impl Backlog {
         self.waiting.front().map_or(self.read_next, |planned| planned.batch.upstream)
     }
 
-    /// Whether no batch waits.
+    /// Whether no batch waits, nor what has to be planned.
     #[must_use]
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.planning.is_none()
     }
 
-    /// Bytes of the waiting batches.
+    /// Bytes of the waiting batches, and of what has to be planned.
     #[must_use]
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.planning.as_ref().map_or(0, Planning::bytes)
     }
 
     /// Bytes of those that were written anew when their turn came.
     #[must_use]
     pub(super) fn anew_bytes(&self) -> usize {
         self.anew_bytes
-    }
-}
-
-/// Its records from `position` on.
-fn reencoded(
-    entry: &Entry,
-    position: i64,
-    unpacked_bytes_max: usize,
-) -> Result<Option<Reencoded>, DecodeError> {
-    match entry {
-        Entry::Batch(view) => reencode(view, position, unpacked_bytes_max),
-        Entry::Legacy { bytes, .. } => upgrade(bytes, position, unpacked_bytes_max),
     }
 }
 

@@ -37,6 +37,7 @@ impl PartitionMachine {
             && self.fetching.is_none()
             && self.fetch_not_before.is_none_or(|at| at <= now)
             && self.backlog.hold().is_none()
+            && !self.backlog.is_planning()
             && self.backlog.bytes() < self.config.backlog_bytes_max
             && self.source.is_some_and(|leader| leader.node.is_some());
         wants.then(|| self.backlog.read_next())
@@ -199,6 +200,9 @@ impl PartitionMachine {
         self.fetch_not_before = self.fetch_not_before.filter(|at| *at > now);
         while let Some((batch, base_offset)) = self.window.poll_acknowledged() {
             self.handle_acknowledged(now, batch, base_offset);
+        }
+        if self.turn_bytes > 0 {
+            self.backlog.plan_on(self.config.packing.unpacked_bytes_max);
         }
         if !self.window.is_closed() {
             self.store_runs();

@@ -18,10 +18,11 @@ use crate::machine::produce_window::Sent;
 const TURN_BYTES: usize = 256 << 10;
 
 impl PartitionMachine {
-    /// Whether the partition has something to send that has to be written anew, and waits for a turn.
+    /// Whether the partition has something to plan or to send that has to be written anew, and waits for a turn.
     #[must_use]
     pub fn wants_turn(&self) -> bool {
-        self.wants_turn && matches!(self.phase, Phase::Copying) && self.window.has_room()
+        let has_some = (self.wants_turn && self.window.has_room()) || self.backlog.is_planning();
+        has_some && matches!(self.phase, Phase::Copying)
     }
 
     /// The partition may write something anew.

@@ -16,6 +16,7 @@ mod leaders;
 mod losses;
 mod merging;
 mod packing;
+mod planning;
 mod silence;
 mod splitting;
 mod standing;
